@@ -1,0 +1,43 @@
+# Each target sets up its own environment in .venv first; nothing else is needed but Python >= 3.11.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+TEST_WORKERS ?= 2
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: help demo test check slow lint bench clean
+
+help:
+	@echo "make demo   set up and run the demo"
+	@echo "make test   set up and run the tests"
+	@echo "make check  everything CI runs: lint, types, imports, tests"
+	@echo "make slow   the statistical tests that take minutes"
+	@echo "make bench  the benchmarks"
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.ready
+	$(BIN)/crashbo demo
+
+test: $(VENV)/.ready
+	$(BIN)/pytest -m "not slow" -n $(TEST_WORKERS) --dist worksteal
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test
+
+slow: $(VENV)/.ready
+	$(BIN)/pytest -m slow -n $(TEST_WORKERS)
+
+bench: $(VENV)/.ready
+	$(BIN)/python benchmarks/model.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

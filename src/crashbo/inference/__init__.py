@@ -1,0 +1,1 @@
+"""Inference in plain torch: tilted moments, expectation propagation, exact references."""

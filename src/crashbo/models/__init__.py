@@ -1,0 +1,1 @@
+"""GPCR as a BoTorch model, its threshold and its hyperparameters."""

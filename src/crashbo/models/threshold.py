@@ -1,0 +1,160 @@
+"""The crash threshold c as a model parameter: fixed, maximum likelihood, or MAP."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from scipy.optimize import brentq
+from torch import Tensor
+
+from crashbo.errors import InputError
+from crashbo.inference.base import BaseGaussian
+from crashbo.inference.ep import EPOptions, EPResult, Labels, expectation_propagation
+
+_PRECISION = 1e-5  # of the threshold, in prior standard deviations
+
+
+@dataclass(frozen=True)
+class ThresholdRule:
+    """How the threshold is found.
+
+    Attributes:
+        fixed: a known threshold; nothing is searched.
+        prior: mean and standard deviation of the Gaussian hyperprior (MAP, `eq:c_opti_map`);
+            None is maximum likelihood (`eq:c_opti`).
+    """
+
+    fixed: float | None = None
+    prior: tuple[float, float] | None = None
+
+    def without_search(self, crashed: Tensor) -> float | None:
+        """Return the threshold where the paper prescribes it, None where it must be searched.
+
+        No stable trial: 0, with or without a hyperprior. No data: the hyperprior's mean.
+        Only stable trials under maximum likelihood: +inf.
+        """
+        if self.fixed is not None:
+            return self.fixed
+        if crashed.numel() == 0:
+            return self.prior[0] if self.prior else 0.0
+        if crashed.all():
+            return 0.0
+        if self.prior is None and not crashed.any():
+            return math.inf
+        return None
+
+    def log_density(self, threshold: Tensor) -> Tensor:
+        """Log hyperprior up to a constant (0 without one)."""
+        if self.prior is None:
+            return torch.zeros_like(threshold)
+        return -0.5 * ((threshold - self.prior[0]) / self.prior[1]).square()
+
+    def slope(self, threshold: float) -> float:
+        """Derivative of the log hyperprior."""
+        return 0.0 if self.prior is None else (self.prior[0] - threshold) / self.prior[1] ** 2
+
+
+def check_rule(threshold: float | None, prior: tuple[float, float] | None) -> ThresholdRule:
+    """Validate the user's threshold arguments."""
+    if threshold is not None and (not isinstance(threshold, (int, float)) or math.isnan(threshold)):
+        raise InputError(f"`threshold` must be a number or None; got {threshold!r}.")
+    if prior is not None:
+        try:
+            mean, deviation = (float(value) for value in prior)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"`threshold_prior` must be (mean, standard deviation) or None; got {prior!r}.") from error
+        if not (math.isfinite(mean) and math.isfinite(deviation) and deviation > 0):
+            raise InputError(f"`threshold_prior` must be finite with a standard deviation > 0; got {prior!r}.")
+        prior = (mean, deviation)
+    return ThresholdRule(None if threshold is None else float(threshold), prior)
+
+
+@dataclass(frozen=True)
+class ThresholdEstimate:
+    """A threshold and the approximation that belongs to it.
+
+    Attributes:
+        threshold: may be infinite (maximum likelihood, one kind of label only).
+        ep: the EP result at `threshold`.
+        solves: EP solves the search took.
+    """
+
+    threshold: float
+    ep: EPResult
+    solves: int
+
+
+def make_labels(sign: Tensor, threshold: Tensor | float, width: float) -> Labels:
+    """Labels of all trials against one threshold."""
+    limit = threshold if isinstance(threshold, Tensor) else sign.new_tensor(threshold)
+    return Labels(sign, limit.reshape(-1) if limit.dim() == 0 else limit, sign.new_tensor([width]))
+
+
+@torch.no_grad()
+def estimate_threshold(
+    base: BaseGaussian,
+    sign: Tensor,
+    rule: ThresholdRule,
+    *,
+    width: float = 0.0,
+    start: ThresholdEstimate | None = None,
+    options: EPOptions | None = None,
+) -> ThresholdEstimate:
+    """Find the threshold that maximises log Z_EP(c) plus the log hyperprior.
+
+    The exact log Z is concave in c, so the maximum is the single zero of a decreasing
+    slope, which EP gives with every solve: bracket it, then Brent's method. Every solve
+    starts from the sites of the one before.
+
+    Args:
+        base: unbatched base Gaussian of n latents.
+        sign: `n`, +1 stable, -1 crashed.
+        rule: fixed, maximum likelihood or MAP.
+        width: probit width of the labels.
+        start: an estimate on the same trials to begin from.
+        options: EP's stopping rule.
+    """
+    options = options or EPOptions()
+    rough = replace(options, tolerance=max(options.tolerance, 1e-5))
+    ep = start.ep if start is not None else None
+    solves = 0
+
+    def solve(threshold: float, how: EPOptions) -> EPResult:
+        nonlocal ep, solves
+        labels = make_labels(sign, threshold, width)
+        ep = expectation_propagation(base.mean, base.covariance, labels, start=ep, options=how)
+        solves += 1
+        return ep
+
+    def slope(threshold: float) -> float:
+        return rule.slope(threshold) - float(solve(threshold, rough).gradient.sum())
+
+    known = rule.without_search(sign < 0)
+    if known is None:
+        deviation = float(base.covariance.diagonal().max().sqrt())
+        known = _zero_of_decreasing(slope, _first_guess(base, sign, start), deviation)
+    return ThresholdEstimate(known, solve(known, options), solves)
+
+
+def _first_guess(base: BaseGaussian, sign: Tensor, start: ThresholdEstimate | None) -> float:
+    """One standard deviation above the highest stable latent, or the earlier estimate."""
+    if start is not None and math.isfinite(start.threshold):
+        return start.threshold
+    upper = base.mean + base.covariance.diagonal().clamp_min(0).sqrt()
+    return float(upper[sign > 0].max())
+
+
+def _zero_of_decreasing(slope: Callable[[float], float], guess: float, deviation: float) -> float:
+    """Bracket by doubling steps, then refine."""
+    precision = _PRECISION * deviation + 1e-14 * abs(guess)
+    here, value = guess, slope(guess)
+    if value == 0.0:
+        return here
+    step = math.copysign(0.1 * deviation + 1e-9 * abs(guess), value)
+    for _ in range(200):
+        there = here + step
+        if slope(there) * value <= 0:
+            return float(brentq(slope, min(here, there), max(here, there), xtol=precision, rtol=1e-14))
+        here, step = there, 3 * step
+    return here
