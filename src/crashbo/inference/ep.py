@@ -11,9 +11,11 @@ import torch
 from torch import Tensor
 
 from crashbo.errors import InputError, NumericalError
-from crashbo.inference.tilted import match_moments
+from crashbo.inference.ep_small import SmallSettings, ep_small
+from crashbo.inference.tilted import SERIES_BELOW, match_moments
 
 _STIFF = 1e5  # precision * prior variance beyond which variances come from leave-one-out forms
+_SMALL = 300  # trials up to which one problem on the CPU goes to the NumPy twin
 _ROUNDING_AFTER = 30  # sweeps after which rounding may be what is left of the mismatch
 
 
@@ -263,6 +265,8 @@ def expectation_propagation(
         precision, shift = mean.new_zeros(shape), mean.new_zeros(shape)
     else:
         precision, shift = start.site_precision.expand(shape).clone(), start.site_shift.expand(shape).clone()
+    if not batch and n <= _SMALL and mean.device.type == "cpu":
+        return _small(centred, covariance, sign, width, (precision, shift), options, limit)
     accelerator = _Anderson(options, precision)
     done = torch.zeros(batch, dtype=torch.bool, device=mean.device)
     sweeps = 0
@@ -288,6 +292,33 @@ def expectation_propagation(
         sweeps=sweeps,
         last_change=change,
         converged=done & (raw <= 1e-6),
+    )
+
+
+def _small(
+    mean: Tensor,
+    covariance: Tensor,
+    sign: Tensor,
+    width: Tensor,
+    start: tuple[Tensor, Tensor],
+    options: EPOptions,
+    limit: Tensor,
+) -> EPResult:
+    """Hand one small problem to the NumPy twin."""
+    settings = SmallSettings(options, _STIFF, SERIES_BELOW, _ROUNDING_AFTER)
+    sites = (start[0].numpy(), start[1].numpy())
+    matrix = covariance.contiguous().numpy()
+    found = ep_small(mean.numpy(), matrix, sign.numpy(), width.numpy(), sites, settings)
+    return EPResult(
+        site_precision=torch.from_numpy(found.site_precision),
+        site_shift=torch.from_numpy(found.site_shift),
+        mean=torch.from_numpy(found.mean) + limit,
+        variance=torch.from_numpy(found.variance.copy()),
+        gradient=torch.from_numpy(found.gradient),
+        log_partition=mean.new_tensor(min(found.log_partition, 0.0)),
+        sweeps=found.sweeps,
+        last_change=mean.new_tensor(found.last_change),
+        converged=torch.tensor(found.converged and found.log_partition <= 1e-6),
     )
 
 

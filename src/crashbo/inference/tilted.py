@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-_SERIES_BELOW = -30.0  # where 1 - r(r + z) starts to lose digits faster than the series
+SERIES_BELOW = -30.0  # where 1 - r(r + z) starts to lose digits faster than the series
 
 
 class Truncation(NamedTuple):
@@ -32,8 +32,8 @@ def truncation(z: Tensor) -> Truncation:
         z: any shape; how far the cut lies above the mean, in standard deviations.
     """
     hazard = math.sqrt(2.0 / math.pi) / torch.special.erfcx(-z / math.sqrt(2.0))
-    tail = z < _SERIES_BELOW
-    far = torch.where(tail, z, _SERIES_BELOW)
+    tail = z < SERIES_BELOW
+    far = torch.where(tail, z, SERIES_BELOW)
     t = far.reciprocal().square()
     # Asymptotic series of Mills' ratio; next terms are below 2e-10 relative at z = -30.
     excess_far = (1 + t * (-2 + t * (10 + t * (-74 + t * (706 - 8162 * t))))) / -far

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from crashbo.data import HybridData, check_bounds, check_trials, cost_scale
 from crashbo.errors import InputError
-from crashbo.inference.base import NOISE_FLOOR, condition_on_costs
+from crashbo.inference.base import NOISE_FLOOR, BaseGaussian, condition_on_costs
 from crashbo.inference.ep import EPResult
 from crashbo.inference.predictive import predictive_density
 from crashbo.models.hyperparameters import Hypotheses, covariance, learn, make_kernel, solve
@@ -81,6 +81,7 @@ class GPCR(SingleTaskGP):
         """
         domain = None if bounds is None else check_bounds(bounds, _columns(train_X))
         data = check_trials(train_X, train_Y, crashed, domain)
+        domain = None if domain is None else domain.to(data.X)
         _check_positive("noise_std", noise_std)
         if not (isinstance(label_width, (int, float)) and math.isfinite(label_width) and label_width >= 0):
             raise InputError(f"`label_width` must be a finite number >= 0; got {label_width!r}.")
@@ -109,8 +110,8 @@ class GPCR(SingleTaskGP):
     ) -> None:
         """Become an exact GP on the pseudo-observations of `estimate`."""
         targets, variances = _pseudo_observations(data, kernel, given, estimate)
-        X = data.X if domain is None else domain[0].to(data.X) + data.X * (domain[1] - domain[0]).to(data.X)
-        transform = None if domain is None else Normalize(X.shape[-1], bounds=domain.to(X))
+        X = data.X if domain is None else domain[0] + data.X * (domain[1] - domain[0])
+        transform = None if domain is None else Normalize(X.shape[-1], bounds=domain)
         with min_fixed_noise(double_value=1e-300):  # our own floor is relative to the prior
             super().__init__(
                 X,
@@ -169,7 +170,32 @@ class GPCR(SingleTaskGP):
         """Threshold rule, noise and label width, in the units the kernel works in."""
         return self._given
 
-    def base(self) -> Any:
+    @property
+    def domain(self) -> Tensor | None:
+        """`2 x d`, bounds of the inputs; None is the unit cube."""
+        return self._domain
+
+    @property
+    def train_points(self) -> Tensor:
+        """`n x d`, the trials' inputs in the domain."""
+        X = self._data.X
+        return X if self._domain is None else self._domain[0] + X * (self._domain[1] - self._domain[0])
+
+    @property
+    def costs(self) -> Tensor:
+        """`n_s`, the observed costs in their own units."""
+        return self.to_costs(self._data.costs)
+
+    @property
+    def internal_threshold(self) -> float:
+        """The threshold in the units the kernel works in."""
+        return self._estimate.threshold
+
+    def to_costs(self, latent: Tensor) -> Tensor:
+        """Map values from the units the kernel works in to the costs' own."""
+        return self._offset + self._scale * latent
+
+    def base(self) -> BaseGaussian:
         """The base Gaussian N(m~, S~) of `eq:my_post` at the current hyperparameters."""
         prior = covariance(self.covar_module, self._data.X)
         noise = prior.new_tensor(self._given.noise_variance)
@@ -299,8 +325,8 @@ def fit_gpcr(model: GPCR, *, max_iterations: int = 100) -> GPCR:
 
 
 def _columns(X: Any) -> int:
-    shape = getattr(X, "shape", ())
-    return int(shape[-1]) if len(shape) else 0
+    shape = tuple(getattr(X, "shape", ()))
+    return int(shape[-1]) if shape else 0
 
 
 def _check_positive(name: str, value: float | None) -> None:

@@ -163,7 +163,7 @@ def learn(
         The noise variance, learned or as given.
     """
     evidence = _Evidence(kernel, data, given, start or solve(kernel, data, given))
-    parameters = {name: value for name, value in evidence.named_parameters() if value.requires_grad}
+    parameters: dict[str, Tensor] = {n: value for n, value in evidence.named_parameters() if value.requires_grad}
     if not parameters:
         return given.noise_variance
     bounds = _bounds(kernel) | {"log_noise": (math.log(_NOISE_RANGE[0]), math.log(_NOISE_RANGE[1]))}
@@ -181,7 +181,9 @@ def learn(
         if float(loss) < best_loss and bool(evidence.ep.converged):
             best_loss = float(loss)
             best = {name: value.detach().clone() for name, value in parameters.items()}
-        return loss, [g if g is not None else torch.zeros_like(p) for g, p in zip(gradients, parameters.values())]
+        return loss, [
+            g if g is not None else torch.zeros_like(p) for g, p in zip(gradients, parameters.values(), strict=True)
+        ]
 
     scipy_minimize(closure, parameters, bounds=bounds, options={"maxiter": max_iterations})
     with torch.no_grad():
