@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy.integrate import dblquad
 from scipy.stats import multivariate_normal, norm, truncnorm
 
 from crashbo import InputError, NumericalError
@@ -41,33 +40,26 @@ def test_moments_of_one_latent_match_the_truncated_normal():
     assert float(exact.standard_deviation) == pytest.approx(reference.std(), abs=1e-4)
 
 
-@pytest.mark.parametrize("width", [0.0, 0.5])
+@pytest.mark.parametrize("width", [1e-9, 0.5])
 def test_moments_of_two_latents_match_an_integral(width):
     mean, covariance = double([0.2, -0.1]), double([[1.0, 0.6], [0.6, 0.8]])
-    density = multivariate_normal(mean.numpy(), covariance.numpy()).pdf
-
-    def weight(u: float, limit: float, sign: float) -> float:
-        return norm.cdf(sign * (limit - u) / width) if width else float(sign * (limit - u) >= 0)
-
-    def moment(power: int) -> float:
-        edge = 0.4 if width == 0 else 8.0
-        low = 0.4 if width == 0 else -8.0
-        return dblquad(
-            lambda b, a: a**power * density([a, b]) * weight(a, 0.4, 1.0) * weight(b, 0.4, -1.0), -8, edge, low, 8
-        )[0]
-
+    step = 0.01
+    axis = np.arange(-8, 8, step) + 0.5 * step
+    a, b = np.meshgrid(axis, axis, indexing="ij")
+    density = multivariate_normal(mean.numpy(), covariance.numpy()).pdf(np.stack([a, b], -1)) * step**2
+    weight = density * norm.cdf((0.4 - a) / width) * norm.cdf((b - 0.4) / width)
+    mass = weight.sum()
+    first, second = (weight * a).sum() / mass, (weight * a**2).sum() / mass
     exact = exact_truncation(mean, covariance, labels(torch.tensor([False, True]), 0.4, width))
-    mass, first, second = moment(0), moment(1), moment(2)
     assert exact.log_partition == pytest.approx(math.log(mass), abs=1e-4)
-    assert float(exact.mean[0]) == pytest.approx(first / mass, abs=1e-3)
-    deviation = math.sqrt(second / mass - (first / mass) ** 2)
-    assert float(exact.standard_deviation[0]) == pytest.approx(deviation, abs=1e-3)
+    assert float(exact.mean[0]) == pytest.approx(first, abs=1e-3)
+    assert float(exact.standard_deviation[0]) == pytest.approx(math.sqrt(second - first**2), abs=1e-3)
 
 
 def test_width_is_as_good_as_variance():
     covariance, crashed = random_covariance(4, seed=0), torch.tensor([False, True, False, True])
     probit = exact_truncation(torch.zeros(4).double(), covariance, labels(crashed, 0.2, width=0.3))
-    widened = covariance + 0.09 * torch.eye(4)
+    widened = covariance + 0.09 * torch.eye(4, dtype=torch.float64)
     heaviside = exact_truncation(torch.zeros(4).double(), widened, labels(crashed, 0.2))
     assert probit.log_partition == pytest.approx(heaviside.log_partition, abs=1e-12)
 

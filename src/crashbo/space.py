@@ -1,0 +1,225 @@
+"""The search space: named parameters and their map to the unit cube, where the models live."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crashbo.errors import InputError
+from crashbo.parameters import Categorical, Float, Int, Kind, Parameter, cell_of, integer, log_cells
+
+__all__ = ["Categorical", "Coordinates", "Float", "Int", "Parameter", "Space"]
+
+Array: TypeAlias = NDArray[np.float64]
+_TYPES: dict[str, type[Float] | type[Int] | type[Categorical]] = {
+    "float": Float,
+    "int": Int,
+    "categorical": Categorical,
+}
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """What the coordinates start, ..., stop - 1 of the unit cube stand for.
+
+    Attributes:
+        kind: "continuous"; "grid", cells of one width; "log-grid", the integers first, first + 1, ... with
+            cells from log(k - 1/2) to log(k + 1/2); "one-hot", a choice each.
+        cells: how many cells or choices; 0 for a continuum.
+        first: the first integer of a log-grid.
+    """
+
+    name: str
+    kind: Kind
+    start: int
+    stop: int
+    cells: int = 0
+    first: int = 0
+
+    def round(self, unit: Array) -> Array:
+        """Move `... x (stop - start)` points to the encoding whose cell holds them."""
+        if self.kind == "continuous":
+            return unit
+        if self.kind == "one-hot":
+            return np.asarray(np.arange(self.cells) == unit.argmax(-1, keepdims=True), dtype=np.float64)
+        if self.kind == "grid":
+            return (np.floor(np.minimum(unit * self.cells, self.cells - 1)) + 0.5) / self.cells
+        start, width = log_cells(self.first, self.cells)
+        integers = np.clip(np.rint(np.exp(start + unit * width)), self.first, self.first + self.cells - 1)
+        return (np.log(integers) - start) / width
+
+
+class Space(Mapping[str, Parameter]):
+    """Named parameters in a fixed order; a (low, high) tuple is short for Float(low, high).
+
+    Continuous and integer parameters take one coordinate of the unit cube, a choice among k takes k (one-hot),
+    a constant none. `coordinates` says which is which.
+
+    Raises:
+        InputError: if empty, or if a name or a parameter is not one.
+    """
+
+    def __init__(self, parameters: Mapping[str, Parameter | tuple[float, float]]) -> None:
+        if not isinstance(parameters, Mapping) or not parameters:
+            raise InputError(f"`parameters` must be a dict of at least one parameter; got {parameters!r}. Add one.")
+        self._parameters = {name: _parameter(name, value) for name, value in parameters.items()}
+        coordinates: list[Coordinates] = []
+        stop = 0
+        for name, parameter in self.items():
+            if parameter.size == 1:
+                continue
+            kind, start = parameter.kind, stop
+            cells = 0 if kind == "continuous" else int(parameter.size)
+            stop += cells if kind == "one-hot" else 1
+            first = parameter.low if isinstance(parameter, Int) and parameter.log else 0
+            coordinates.append(Coordinates(name, kind, start, stop, cells, first))
+        self.coordinates = tuple(coordinates)
+        self.dimension = stop
+
+    def __getitem__(self, name: str) -> Parameter:
+        return self._parameters[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare names, parameters and their order, since the order fixes the encoding."""
+        return isinstance(other, Space) and tuple(self.items()) == tuple(other.items())
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.items()))
+
+    def __repr__(self) -> str:
+        return f"Space({self._parameters!r})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._parameters)
+
+    @property
+    def size(self) -> float:
+        """The number of distinct points, infinity if any parameter is a continuum."""
+        sizes = [parameter.size for parameter in self.values()]
+        return math.inf if math.inf in sizes else math.prod(sizes)
+
+    def validate(self, params: Mapping[str, object]) -> dict[str, Any]:
+        """Return the params as native Python values in the order of the space.
+
+        Raises:
+            InputError: names the parameter that is missing, unknown, of a wrong type or out of bounds.
+        """
+        if not isinstance(params, Mapping):
+            raise InputError(f"`params` must map parameter names to values; got {params!r}. Pass a dict.")
+        missing = [name for name in self if name not in params]
+        unknown = [name for name in params if name not in self]
+        if missing or unknown:
+            raise InputError(
+                f"`params` must have exactly the names {list(self)}; got {list(params)}. "
+                + " ".join([f"Add {missing}."] * bool(missing) + [f"Remove {unknown}."] * bool(unknown))
+            )
+        return {name: parameter.check(name, params[name]) for name, parameter in self.items()}
+
+    def encode(self, params: Mapping[str, object]) -> Array:
+        """Return the point of the unit cube, shape `(dimension,)`, that stands for the params."""
+        valid = self.validate(params)
+        unit = np.empty(self.dimension)
+        for block in self.coordinates:
+            position = self[block.name].locate(valid[block.name])
+            one_hot = block.kind == "one-hot"
+            unit[block.start : block.stop] = (
+                np.arange(block.cells) == cell_of(position, block.cells) if one_hot else position
+            )
+        return unit
+
+    def decode(self, vector: ArrayLike) -> dict[str, Any]:
+        """Return the params at a point of the unit cube, after rounding it; always inside the space."""
+        unit = self.round(vector)
+        if unit.ndim != 1:
+            raise InputError(f"`vector` must have shape ({self.dimension},); got {unit.shape}. Decode row by row.")
+        positions = dict.fromkeys(self, 0.0)
+        for block in self.coordinates:
+            coordinates = unit[block.start : block.stop]
+            one_hot = block.kind == "one-hot"
+            positions[block.name] = (
+                (int(coordinates.argmax()) + 0.5) / block.cells if one_hot else float(coordinates[0])
+            )
+        return self._at(positions.values())
+
+    def round(self, unit: ArrayLike) -> Array:
+        """Return `... x dimension` points of the unit cube moved to valid encodings, cell by cell.
+
+        Points outside the cube are moved to its border first.
+        """
+        points = np.asarray(unit, dtype=np.float64)
+        if points.ndim == 0 or points.shape[-1] != self.dimension or not np.isfinite(points).all():
+            raise InputError(
+                f"`unit` must be finite, of shape (..., {self.dimension}); got {points.shape}. One column per coordinate."
+            )
+        points = points.clip(0.0, 1.0)
+        for block in self.coordinates:
+            points[..., block.start : block.stop] = block.round(points[..., block.start : block.stop])
+        return points
+
+    def sample(self, n: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+        """Return n params drawn uniformly, log-uniformly on a log scale."""
+        return [self._at(row) for row in rng.random((_count(n), len(self))).tolist()]
+
+    def sobol(self, n: int, seed: int) -> list[dict[str, Any]]:
+        """Return the first n params of a scrambled Sobol sequence, spread more evenly than `sample`."""
+        from scipy.stats import qmc
+
+        points = qmc.Sobol(len(self), seed=np.random.default_rng(seed)).random_base2(_count(n).bit_length())
+        return [self._at(row) for row in points[:n].tolist()]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a dict that `json` writes and reads back without loss."""
+        return {
+            "parameters": [
+                {"name": name, "type": type(parameter).__name__.lower()}
+                | {entry.name: getattr(parameter, entry.name) for entry in fields(parameter) if entry.init}
+                for name, parameter in self.items()
+            ]
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Space":
+        """Return the space that `to_json` wrote."""
+        try:
+            entries = [dict(entry) for entry in data["parameters"]]
+            parameters = {entry.pop("name"): _TYPES[entry.pop("type")](**entry) for entry in entries}
+        except (KeyError, TypeError) as error:
+            raise InputError(f"`data` must be what `to_json` returns; got {data!r}. Write it anew.") from error
+        if len(parameters) < len(entries):
+            raise InputError(f"`data` must name each parameter once; got {list(parameters)}. Remove the repeated ones.")
+        return cls(parameters)
+
+    def _at(self, positions: Iterable[float]) -> dict[str, Any]:
+        return {
+            name: parameter.at(position) for (name, parameter), position in zip(self.items(), positions, strict=True)
+        }
+
+
+def _parameter(name: object, value: object) -> Parameter:
+    if not isinstance(name, str) or not name:
+        raise InputError(f"`parameters` must be named by non-empty strings; got {name!r}. Rename it.")
+    if isinstance(value, Parameter):
+        return value
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise InputError(f"`{name}` must be a Float, Int, Categorical or (low, high); got {value!r}. Use one of these.")
+    try:
+        return Float(*value)
+    except InputError as error:
+        raise InputError(f"`{name}` must be a valid range; got {value!r}. {error}") from error
+
+
+def _count(n: object) -> int:
+    count = integer("n", n)
+    if count < 0:
+        raise InputError(f"`n` must not be negative; got {n}. Ask for at least 0 points.")
+    return count
