@@ -12,9 +12,10 @@ import numpy as np
 
 from crashbo.errors import InputError
 
-Value: TypeAlias = None | bool | int | float | str
+Value: TypeAlias = bool | int | float | str | None
 Kind: TypeAlias = Literal["continuous", "grid", "log-grid", "one-hot"]
 
+_PLAIN = (bool, int, float, str, type(None))
 _LARGEST_INT = 2**40  # up to here double precision tells the cells of a grid apart
 
 
@@ -155,12 +156,11 @@ class Categorical:
             raise InputError(f"`choices` must be a list of at least one choice; got {self.choices!r}. List the values.")
         choices = tuple(native(choice) for choice in self.choices)
         for choice in choices:
-            plain = choice is None or type(choice) in (bool, int, float, str)
-            if not plain or (isinstance(choice, float) and not math.isfinite(choice)):
+            if type(choice) not in _PLAIN or (isinstance(choice, float) and not math.isfinite(choice)):
                 raise InputError(
                     f"`choices` must be None, bools, finite numbers or strings; got {choice!r}. Name it by a string."
                 )
-        keys = tuple((isinstance(choice, bool), choice) for choice in choices)
+        keys = tuple(_key(choice) for choice in choices)
         if len(set(keys)) < len(keys):
             raise InputError(f"`choices` must be unique; got {list(choices)}. Remove the repeated ones.")
         _set(self, choices=choices, _keys=keys)
@@ -176,15 +176,14 @@ class Categorical:
 
     def check(self, name: str, value: object) -> Value:
         """Return the choice equal to the value; refuse any other."""
-        native = native(value)
-        key = (isinstance(native, bool), native)
-        if key not in self._keys:
+        choice = native(value)
+        if not isinstance(choice, _PLAIN) or _key(choice) not in self._keys:
             raise InputError(f"`{name}` must be one of {list(self.choices)}; got {value!r}. Pick a listed choice.")
-        return self.choices[self._keys.index(key)]
+        return self.choices[self._keys.index(_key(choice))]
 
     def locate(self, value: Value) -> float:
         """Return the middle of the choice's cell, where the cells share [0, 1] evenly."""
-        return (self._keys.index((isinstance(value, bool), value)) + 0.5) / self.size
+        return (self._keys.index(_key(value)) + 0.5) / self.size
 
     def at(self, position: float) -> Value:
         """Return the choice whose cell holds a position in [0, 1]."""
@@ -199,11 +198,17 @@ def _set(instance: object, **attributes: object) -> None:
         object.__setattr__(instance, name, value)  # the dataclasses are frozen to everyone else
 
 
+def _key(choice: Any) -> tuple[bool, Value]:
+    return isinstance(choice, bool), choice  # True == 1, yet they are different choices
+
+
 def native(value: Any) -> Any:
+    """Return a numpy scalar as the Python value it holds, anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def real(name: str, value: object) -> float:
+    """Return a finite number as a float; refuse anything else, bools too."""
     number = native(value)
     if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= sys.float_info.max:
         raise InputError(f"`{name}` must be a finite number; got {value!r}. Pass an int or a float.")
@@ -211,8 +216,9 @@ def real(name: str, value: object) -> float:
 
 
 def integer(name: str, value: object) -> int:
+    """Return an integer, or a float that is one, as an int; refuse anything else, bools too."""
     number = native(value)
-    if isinstance(number, float) and number.isinteger():
+    if isinstance(number, float) and number.is_integer():
         number = int(number)
     if isinstance(number, bool) or not isinstance(number, int):
         raise InputError(f"`{name}` must be an integer; got {value!r}. Round it.")
@@ -246,9 +252,11 @@ def _exact(value: float) -> Decimal:
 
 
 def cell_of(position: float, cells: int) -> int:
+    """Return which of the cells that share [0, 1] evenly holds the position."""
     return min(int(position * cells), cells - 1)
 
 
 def log_cells(first: int, cells: int) -> tuple[float, float]:
+    """Return start and width of the log range of the integers first, first + 1, ..."""
     start = math.log(first - 0.5)
     return start, math.log(first + cells - 0.5) - start

@@ -51,6 +51,16 @@ class Coordinates:
         integers = np.clip(np.rint(np.exp(start + unit * width)), self.first, self.first + self.cells - 1)
         return (np.log(integers) - start) / width
 
+    def spread(self, position: float) -> Array:
+        """Return the coordinates of a parameter's position in [0, 1]."""
+        if self.kind != "one-hot":
+            return np.array([position])
+        return np.asarray(np.arange(self.cells) == cell_of(position, self.cells), dtype=np.float64)
+
+    def gather(self, unit: Array) -> float:
+        """Return the position in [0, 1] that rounded coordinates stand for, the inverse of `spread`."""
+        return (int(unit.argmax()) + 0.5) / self.cells if self.kind == "one-hot" else float(unit[0])
+
 
 class Space(Mapping[str, Parameter]):
     """Named parameters in a fixed order; a (low, high) tuple is short for Float(low, high).
@@ -130,25 +140,17 @@ class Space(Mapping[str, Parameter]):
         valid = self.validate(params)
         unit = np.empty(self.dimension)
         for block in self.coordinates:
-            position = self[block.name].locate(valid[block.name])
-            one_hot = block.kind == "one-hot"
-            unit[block.start : block.stop] = (
-                np.arange(block.cells) == cell_of(position, block.cells) if one_hot else position
-            )
+            unit[block.start : block.stop] = block.spread(self[block.name].locate(valid[block.name]))
         return unit
 
-    def decode(self, vector: ArrayLike) -> dict[str, Any]:
+    def decode(self, unit: ArrayLike) -> dict[str, Any]:
         """Return the params at a point of the unit cube, after rounding it; always inside the space."""
-        unit = self.round(vector)
-        if unit.ndim != 1:
-            raise InputError(f"`vector` must have shape ({self.dimension},); got {unit.shape}. Decode row by row.")
+        point = self.round(unit)
+        if point.ndim != 1:
+            raise InputError(f"`unit` must have shape ({self.dimension},); got {point.shape}. Decode row by row.")
         positions = dict.fromkeys(self, 0.0)
         for block in self.coordinates:
-            coordinates = unit[block.start : block.stop]
-            one_hot = block.kind == "one-hot"
-            positions[block.name] = (
-                (int(coordinates.argmax()) + 0.5) / block.cells if one_hot else float(coordinates[0])
-            )
+            positions[block.name] = block.gather(point[block.start : block.stop])
         return self._at(positions.values())
 
     def round(self, unit: ArrayLike) -> Array:
@@ -157,10 +159,12 @@ class Space(Mapping[str, Parameter]):
         Points outside the cube are moved to its border first.
         """
         points = np.asarray(unit, dtype=np.float64)
-        if points.ndim == 0 or points.shape[-1] != self.dimension or not np.isfinite(points).all():
+        if points.ndim == 0 or points.shape[-1] != self.dimension:
             raise InputError(
-                f"`unit` must be finite, of shape (..., {self.dimension}); got {points.shape}. One column per coordinate."
+                f"`unit` must have shape (..., {self.dimension}); got {points.shape}. Give a column per coordinate."
             )
+        if not np.isfinite(points).all():
+            raise InputError("`unit` must be finite; got NaN or infinity. Check where the points come from.")
         points = points.clip(0.0, 1.0)
         for block in self.coordinates:
             points[..., block.start : block.stop] = block.round(points[..., block.start : block.stop])
@@ -174,18 +178,14 @@ class Space(Mapping[str, Parameter]):
         """Return the first n params of a scrambled Sobol sequence, spread more evenly than `sample`."""
         from scipy.stats import qmc
 
-        points = qmc.Sobol(len(self), seed=np.random.default_rng(seed)).random_base2(_count(n).bit_length())
-        return [self._at(row) for row in points[:n].tolist()]
+        count = _count(n)
+        sequence = qmc.Sobol(len(self), seed=np.random.default_rng(seed))
+        points = sequence.random_base2(max(count - 1, 0).bit_length())  # whole powers of two keep it balanced
+        return [self._at(row) for row in points[:count].tolist()]
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict that `json` writes and reads back without loss."""
-        return {
-            "parameters": [
-                {"name": name, "type": type(parameter).__name__.lower()}
-                | {entry.name: getattr(parameter, entry.name) for entry in fields(parameter) if entry.init}
-                for name, parameter in self.items()
-            ]
-        }
+        return {"parameters": [{"name": name} | _to_json(parameter) for name, parameter in self.items()]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Space":
@@ -216,6 +216,13 @@ def _parameter(name: object, value: object) -> Parameter:
         return Float(*value)
     except InputError as error:
         raise InputError(f"`{name}` must be a valid range; got {value!r}. {error}") from error
+
+
+def _to_json(parameter: Parameter) -> dict[str, Any]:
+    values = {entry.name: getattr(parameter, entry.name) for entry in fields(parameter) if entry.init}
+    if isinstance(parameter, Categorical):
+        values["choices"] = list(parameter.choices)
+    return {"type": type(parameter).__name__.lower()} | values
 
 
 def _count(n: object) -> int:

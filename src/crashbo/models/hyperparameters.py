@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from botorch.optim.core import scipy_minimize
@@ -53,9 +53,25 @@ def make_kernel(dimension: int, kind: KernelName = "matern52") -> ScaleKernel:
 
 
 def covariance(kernel: Kernel, X: Tensor, other: Tensor | None = None) -> Tensor:
-    """Evaluate a gpytorch kernel densely."""
-    dense: Tensor = kernel(X, other).to_dense() if other is not None else kernel(X).to_dense()
-    return dense
+    """Evaluate a gpytorch kernel densely, `... x m x n`, differentiable in everything.
+
+    Scaled Matern and RBF kernels on all inputs are computed here directly, which saves most
+    of the time of small problems; any other kernel evaluates itself.
+    """
+    base: Any = getattr(kernel, "base_kernel", None)
+    if type(kernel) is not ScaleKernel or type(base) not in (MaternKernel, RBFKernel) or base.active_dims is not None:
+        lazy = kernel(X) if other is None else kernel(X, other)
+        dense: Tensor = lazy.to_dense()
+        return dense
+    lengthscale, scale = base.lengthscale.squeeze(-2), kernel.outputscale
+    a = X / lengthscale
+    b = a if other is None else other / lengthscale
+    distance = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+    if type(base) is RBFKernel:
+        return scale * torch.exp(-0.5 * distance.square())
+    r = math.sqrt(2 * base.nu) * distance
+    polynomial = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r.square() / 3}[base.nu]
+    return scale * polynomial * torch.exp(-r)
 
 
 @dataclass(frozen=True)
