@@ -75,7 +75,10 @@ def test_rounding_at_the_border_is_forgiven():
         ((X, [["a"], ["b"], ["c"]], CRASHED), r"`train_Y` must be a tensor or an array of numbers; got list"),
         ((X, double([[1.0], [0.0], [math.nan]]), CRASHED), r"`train_Y` must be finite.*; got nan in row 2"),
         ((X, double([[math.inf], [0.0], [1.0]]), CRASHED), r"`train_Y` must be finite.*; got inf in row 0"),
-        ((X, double([[-1e101], [0.0], [1.0]]), CRASHED), r"`train_Y` must be .* below 1e\+100.*; got -1e\+101 in row 0"),
+        (
+            (X, double([[-1e101], [0.0], [1.0]]), CRASHED),
+            r"`train_Y` must be .* below 1e\+100.*; got -1e\+101 in row 0",
+        ),
         ((X, Y, CRASHED[:2]), r"`crashed` must have shape \(3,\).*; got \(2,\)"),
         ((X, Y, CRASHED[:, None]), r"`crashed` must have shape \(3,\).*; got \(3, 1\)"),
         ((X, Y, torch.tensor([0, 2, 1])), r"`crashed` must be boolean; got values of torch.int64 other than 0 and 1"),
@@ -101,7 +104,10 @@ def test_points_outside_the_bounds_are_refused():
     [
         ([0.0, 1.0], r"`bounds` must be 2 x 2; got shape \(2,\)"),
         ([[0.0], [1.0]], r"`bounds` must be 2 x 2; got shape \(2, 1\)"),
-        ([[0.0, 1.0], [1.0, 1.0]], r"`bounds` must be finite with lower < upper; got \[\[0\.0, 1\.0\], \[1\.0, 1\.0\]\]"),
+        (
+            [[0.0, 1.0], [1.0, 1.0]],
+            r"`bounds` must be finite with lower < upper; got \[\[0\.0, 1\.0\], \[1\.0, 1\.0\]\]",
+        ),
         ([[0.0, 0.0], [1.0, math.inf]], r"`bounds` must be finite with lower < upper; got .*inf"),
         ([[0.0, 0.0], [1.0, math.nan]], r"`bounds` must be finite with lower < upper; got .*nan"),
         ("unit", r"`bounds` must be a tensor or an array of numbers; got str"),
@@ -138,7 +144,13 @@ def test_standardised_costs_are_of_order_one(costs):
 
 @pytest.mark.parametrize(
     ("costs", "expected"),
-    [([], (0.0, 1.0)), ([0.0], (0.0, 1.0)), ([4.0], (4.0, 4.0)), ([-3.0, -3.0], (-3.0, 3.0)), ([1.0, 3.0], (2.0, 2**0.5))],
+    [
+        ([], (0.0, 1.0)),
+        ([0.0], (0.0, 1.0)),
+        ([4.0], (4.0, 4.0)),
+        ([-3.0, -3.0], (-3.0, 3.0)),
+        ([1.0, 3.0], (2.0, 2**0.5)),
+    ],
 )
 def test_scale_of_few_costs(costs, expected):
     n = len(costs) + 1

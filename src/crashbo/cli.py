@@ -68,7 +68,7 @@ def reproduce(
 
 
 def _example1(folder: Path | None, json_output: bool, seed: int) -> None:
-    from crashbo.reproduce import example1
+    from crashbo.reproduce.example1 import example1
 
     result = example1(seed=seed)
     pictures = result.draw(folder) if folder is not None else []

@@ -100,13 +100,14 @@ def test_labels_alone_match_textbook_classification(seed):
 
 
 def random_problem(seed: int) -> tuple[BaseGaussian, Labels]:
-    """A hybrid data set drawn from the model: n <= 8 in up to three dimensions."""
+    """A data set drawn from the model, n <= 8 in up to three dimensions, some stable and some crashed."""
     rng = np.random.default_rng(seed)
-    n, d = rng.integers(1, 9), rng.integers(1, 4)
+    n, d = rng.integers(2, 9), rng.integers(1, 4)
     X = torch.as_tensor(rng.uniform(size=(n, d)))
     prior = matern32_matrix(X, X, lengthscale=rng.uniform(0.1, 1.0), outputscale=1.0)
     latent = torch.as_tensor(rng.multivariate_normal(np.zeros(n), prior.numpy()))
-    threshold, noise = rng.normal(), rng.choice([0.01, 0.05, 0.2])
+    noise, stable = rng.choice([0.01, 0.05, 0.2]), rng.integers(1, n)
+    threshold = float(latent.sort().values[stable - 1 : stable + 1].mean())
     crashed = latent > threshold
     observed = (~crashed).nonzero().squeeze(-1)
     costs = latent[observed] + torch.as_tensor(noise * rng.normal(size=len(observed)))
@@ -114,6 +115,7 @@ def random_problem(seed: int) -> tuple[BaseGaussian, Labels]:
 
 
 def test_mass_of_random_data_sets_matches_the_exact_integral():
+    """The rest are clusters of correlated crashes, whose mass EP takes for up to a fifth too small."""
     errors = {}
     for seed in range(200):
         base, label = random_problem(seed)
@@ -122,7 +124,9 @@ def test_mass_of_random_data_sets_matches_the_exact_integral():
         assert result.converged
         errors[seed] = float(result.log_partition) - exact.log_partition
     outliers = {seed: round(error, 3) for seed, error in errors.items() if abs(error) > 0.1}
-    assert len(outliers) <= 10, f"log Z errors by seed: {outliers}"
+    print(f"log Z errors above 0.1, by seed: {outliers}")
+    assert len(outliers) <= 10
+    assert all(-0.2 < error < 0 for error in outliers.values())
 
 
 @given(seed=st.integers(0, 10_000))
@@ -206,7 +210,9 @@ def test_labels_that_always_hold_change_nothing(limit):
 
 
 def test_a_latent_without_variance_keeps_its_value():
-    result = expectation_propagation(double([0.0, 0.0]), double([[1.0, 0.0], [0.0, 0.0]]), labels(torch.tensor([False, False]), 0.3))
+    result = expectation_propagation(
+        double([0.0, 0.0]), double([[1.0, 0.0], [0.0, 0.0]]), labels(torch.tensor([False, False]), 0.3)
+    )
     assert result.converged
     assert float(result.mean[1]) == pytest.approx(0.0, abs=1e-6)
     assert float(result.log_partition) == pytest.approx(norm.logcdf(0.3), abs=1e-6)

@@ -24,8 +24,10 @@ def test_one_crash_gives_the_skew_normal():
 
 
 def test_at_the_crash_itself_the_prior_is_cut_off():
-    one = double([[1.0]])
-    density = predictive_density(one, one, one[0], *NOTHING, labels(torch.tensor([True]), 0.7), GRID)[0]
+    slope = double([[1.0], [0.5]])
+    density = predictive_density(
+        double([[1.0]]), slope, torch.ones(2).double(), *NOTHING, labels(torch.tensor([True]), 0.7), GRID
+    )[0]
     assert density[GRID < 0.69].max() < 1e-6
     above = GRID > 0.71
     expected = STANDARD.log_prob(GRID).exp() / (1 - STANDARD.cdf(double(0.7)))

@@ -1,0 +1,1 @@
+"""Where to try next: samples of the minimum, mES, mESCO, and their maximisation."""

@@ -1,0 +1,110 @@
+"""Min-value entropy search (`eq:mES`), in the log domain."""
+
+import math
+from typing import Any
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.models.model import Model
+from botorch.utils.transforms import t_batch_mode_transform
+from torch import Tensor
+
+from crashbo.errors import InputError
+from crashbo.inference.tilted import truncation
+
+_LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
+
+
+class _LogInformation(torch.autograd.Function):
+    """log a(t), a(t) = t r(t) / 2 - log Phi(t), r = phi / Phi, with its exact derivative."""
+
+    @staticmethod
+    def forward(ctx: Any, t: Tensor) -> Tensor:
+        hazard, excess, shrinkage = truncation(t)
+        # t <= 0: a = t d / 2 + log(sqrt(2 pi) r), no cancellation as t -> -inf.
+        near = 0.5 * t * excess + hazard.clamp_min(1e-300).log() + _LOG_ROOT_2PI
+        # t > 0: a = r (t / 2 + (-log Phi) / r), with Mills' ratio m in place of the tails.
+        positive = t.clamp_min(0.0)
+        mills = math.sqrt(math.pi / 2) * torch.special.erfcx(positive / math.sqrt(2.0))
+        log_density = -0.5 * positive.square() - _LOG_ROOT_2PI
+        log_cdf = torch.special.log_ndtr(positive)
+        beyond = log_density.exp() * mills
+        ratio = torch.where(beyond > 1e-8, -log_cdf / beyond.clamp_min(1e-300), 1.0) * mills * log_cdf.exp()
+        far = log_density - log_cdf + (0.5 * positive + ratio).log()
+        value = torch.where(t <= 0, near.clamp_min(1e-300).log(), far)
+        # d log a / dt = -r (1 + t d) / (2 a), and 1 + t d = shrinkage + d^2.
+        log_hazard = torch.where(t <= 0, hazard.clamp_min(1e-300).log(), log_density - log_cdf)
+        inner = torch.where(t <= 0, shrinkage + excess.square(), 1 + t * excess)
+        ctx.save_for_backward(-0.5 * inner * (log_hazard - value).exp())
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (slope,) = ctx.saved_tensors
+        return gradients[0] * slope
+
+
+def log_information(t: Tensor) -> Tensor:
+    """Log information that a Gaussian gains from being cut at the minimum.
+
+    Finite with finite gradient for |t| up to 1e150; decreasing in t.
+
+    Math: log( t phi(t) / (2 Phi(t)) - log Phi(t) ),  t = (mean - f_min) / deviation
+
+    Args:
+        t: any shape, standard deviations by which the mean lies above the minimum.
+    """
+    value: Tensor = _LogInformation.apply(t)
+    return value
+
+
+class MinValueEntropySearch(AcquisitionFunction):
+    """mES on any single-output BoTorch model, as a log value to be maximised (q = 1).
+
+    Math: log (1/S) sum_i [ t_i phi(t_i) / (2 Phi(t_i)) - log Phi(t_i) ],
+        t_i = (mean(x) - minima_i) / deviation(x)          (`eq:mES`, t = -z)
+    """
+
+    _log = True
+
+    def __init__(self, model: Model, minima: Tensor, X_pending: Tensor | None = None) -> None:
+        """Hold the model and samples of its (constrained) minimum.
+
+        Args:
+            model: with one output, to be minimised.
+            minima: `S`, samples of the minimum in the model's units.
+            X_pending: `m x d`, points under way.
+        """
+        super().__init__(model=model)
+        if minima.dim() != 1 or minima.numel() == 0 or not minima.isfinite().all():
+            raise InputError(f"`minima` must be a vector of finite samples; got shape {tuple(minima.shape)}.")
+        self.minima: Tensor
+        self.register_buffer("minima", minima)
+        self._plain = model
+        self.set_X_pending(X_pending)
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
+        """Believe pending points to return their mean, so that others become more attractive."""
+        self.X_pending: Tensor | None = X_pending  # type: ignore[assignment]
+        self.model = self._plain if X_pending is None or not len(X_pending) else believe(self._plain, X_pending)
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
+    def forward(self, X: Tensor) -> Tensor:
+        """Evaluate at `b x 1 x d`, returning `b`."""
+        posterior: Any = self.model.posterior(X)
+        mean = posterior.mean.squeeze(-1).squeeze(-1)
+        deviation = posterior.variance.clamp_min(1e-300).sqrt().squeeze(-1).squeeze(-1)
+        t = (mean.unsqueeze(-1) - self.minima) / deviation.unsqueeze(-1)
+        return log_information(t).logsumexp(-1) - math.log(len(self.minima))
+
+
+def believe(model: Model, X: Tensor) -> Model:
+    """Condition a model on its own mean at `m x d` points under way."""
+    believing: Any = getattr(model, "believing", None)
+    if believing is not None:
+        believer: Model = believing(X)
+        return believer
+    with torch.no_grad():
+        posterior: Any = model.posterior(X)
+        noise = torch.full_like(posterior.mean, 1e-6) * posterior.variance.max().clamp_min(1e-12)
+        return model.condition_on_observations(X, posterior.mean, noise=noise)

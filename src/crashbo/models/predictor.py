@@ -1,0 +1,184 @@
+"""Predictions and posterior samples of a fitted model in a handful of torch operations.
+
+gpytorch's machinery costs milliseconds per call, which the inner loops of a search cannot
+afford. A `Predictor` is the same q(f*) as `GPCR.posterior` (tests hold them equal) for points
+on their own, and a BoTorch `Model` as far as analytic acquisition functions need one.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from botorch.models.model import Model
+from botorch.posteriors.posterior import Posterior
+from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
+from torch import Tensor
+
+from crashbo.errors import NumericalError
+from crashbo.models.fit import Fit
+from crashbo.models.hyperparameters import covariance
+
+
+class PointPosterior(Posterior):
+    """Independent Gaussians, one per point: `mean` and `variance`, `b x 1 x 1`."""
+
+    def __init__(self, mean: Tensor, variance: Tensor) -> None:
+        self.mean, self.variance = mean, variance
+
+    @property
+    def device(self) -> torch.device:
+        return self.mean.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.mean.dtype
+
+    def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
+        shape = torch.Size() if sample_shape is None else sample_shape
+        noise = torch.randn(*shape, *self.mean.shape, dtype=self.dtype, device=self.device)
+        return self.mean + self.variance.sqrt() * noise
+
+
+class Predictor(Model):
+    """q(f*) of a fitted model at single points, in the costs' own units, unit-cube inputs."""
+
+    num_outputs = 1
+
+    def __init__(self, fit: Fit, *, pending: Tensor | None = None) -> None:
+        """Factor the covariance of the pseudo-observations.
+
+        Args:
+            fit: the fitted model.
+            pending: `m x d`, points under way. They are believed to return their mean, so that
+                the variance around them shrinks and nothing else changes.
+        """
+        super().__init__()
+        targets, variances = fit.pseudo_observations()
+        self.fit, self.kernel = fit, fit.kernel
+        self._set(fit.data.X, targets, variances)
+        if pending is not None and len(pending):
+            with torch.no_grad():
+                mean = self._latent(pending)[0]
+            believed = torch.full_like(mean, max(fit.given.noise_variance, 1e-6 * float(self._prior)))
+            self._set(torch.cat([fit.data.X, pending]), torch.cat([targets, mean]), torch.cat([variances, believed]))
+
+    def _set(self, X: Tensor, targets: Tensor, variances: Tensor) -> None:
+        with torch.no_grad():
+            prior = covariance(self.kernel, X)
+            self._prior = prior.diagonal().mean()
+            factor, info = torch.linalg.cholesky_ex(prior + torch.diag_embed(variances))
+            if info.any():
+                raise NumericalError("the posterior covariance is not positive definite; raise `noise_std`.")
+            self.X, self.targets, self.variances, self.factor = X, targets, variances, factor
+            self.weights = torch.cholesky_solve(targets.unsqueeze(-1), factor)
+
+    def believing(self, pending: Tensor) -> "Predictor":
+        """This model with points under way believed to return their mean."""
+        return Predictor(self.fit, pending=pending)
+
+    @property
+    def threshold(self) -> float:
+        """The crash threshold in the costs' own units."""
+        return self.fit.threshold
+
+    def _latent(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance at `... x d`, in the kernel's units."""
+        flat = X.reshape(-1, X.shape[-1])
+        cross = covariance(self.kernel, flat, self.X)
+        mean = (cross @ self.weights).squeeze(-1)
+        half = torch.linalg.solve_triangular(self.factor, cross.mT, upper=False)
+        prior = self.kernel(flat, diag=True) if _slow(self.kernel) else self.kernel.outputscale
+        variance = (prior - half.square().sum(-2)).clamp_min(1e-12 * self._prior)
+        return mean.reshape(X.shape[:-1]), variance.reshape(X.shape[:-1])
+
+    def moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation at `... x d`, each `...`, differentiable in X."""
+        mean, variance = self._latent(X)
+        return self.fit.offset + self.fit.scale * mean, self.fit.scale * variance.sqrt()
+
+    def log_success(self, X: Tensor, *, threshold: float | None = None) -> Tensor:
+        """Log success probability at `... x d` (`eq:predictive_constraint`).
+
+        Args:
+            X: `... x d`.
+            threshold: to use instead of the model's own.
+        """
+        limit = self.threshold if threshold is None else threshold
+        if math.isinf(limit):
+            return X.new_zeros(X.shape[:-1])
+        mean, variance = self._latent(X)
+        width = self.fit.given.label_width
+        centred = (limit - self.fit.offset) / self.fit.scale - mean
+        return torch.special.log_ndtr(centred / (variance + width**2).sqrt())
+
+    def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> PointPosterior:
+        """BoTorch's entry for single points, `b x 1 x d`."""
+        mean, deviation = self.moments(X)
+        return PointPosterior(mean.unsqueeze(-1), deviation.square().unsqueeze(-1))
+
+    def sample_paths(self, count: int, generator: torch.Generator, *, features: int = 512) -> "Paths":
+        """Draw functions from the posterior by pathwise conditioning.
+
+        Math: f(x) = phi(x)' w + k(x, X) (K + D)^-1 (targets - phi(X)' w - D^(1/2) e),
+            random Fourier features phi, w and e standard normal, D the pseudo-variances.
+
+        Args:
+            count: number of functions.
+            generator: source of randomness.
+            features: of the prior's approximation.
+        """
+        dimension, n = self.X.shape[-1], len(self.X)
+        scale, base = self.kernel.outputscale, self.kernel.base_kernel
+        frequencies = torch.randn(count, features, dimension, dtype=torch.float64, generator=generator)
+        if isinstance(base, MaternKernel):
+            # A Matern spectrum is a Student t: a Gaussian over the root of a chi-squared.
+            shape = torch.full((count, features, 1), float(base.nu), dtype=torch.float64)
+            gamma = torch._standard_gamma(shape, generator=generator) / base.nu
+            frequencies = frequencies / gamma.sqrt()
+        frequencies = (frequencies / base.lengthscale.detach()).to(self.X)
+        phases = 2 * math.pi * torch.rand(count, 1, features, dtype=torch.float64, generator=generator)
+        amplitude = (2 * scale.detach() / features).sqrt()
+        weights = amplitude * torch.randn(count, features, 1, dtype=torch.float64, generator=generator).to(self.X)
+        prior = Paths(self, frequencies.detach(), phases.to(self.X), weights.detach(), None)
+        noise = torch.randn(count, n, dtype=torch.float64, generator=generator).to(self.X)
+        gap = self.targets - prior.latent(self.X.expand(count, n, dimension)) - self.variances.sqrt() * noise
+        update = torch.cholesky_solve(gap.mT, self.factor).mT
+        return Paths(self, prior.frequencies, prior.phases, prior.weights, update)
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Functions drawn from a posterior, to be evaluated anywhere (`s` of them).
+
+    Attributes:
+        predictor: the model they come from.
+        frequencies, phases, weights: random features, `s x m x d`, `s x 1 x m`, `s x m x 1`.
+        update: `s x n`, pathwise correction towards the data; None for prior draws.
+    """
+
+    predictor: Predictor
+    frequencies: Tensor
+    phases: Tensor
+    weights: Tensor
+    update: Tensor | None
+
+    @torch.no_grad()
+    def latent(self, X: Tensor) -> Tensor:
+        """Evaluate every function at its own points, `s x p x d` to `s x p`."""
+        value = (torch.cos(X @ self.frequencies.mT + self.phases) @ self.weights).squeeze(-1)
+        if self.update is None:
+            return value
+        cross = covariance(self.predictor.kernel, X.reshape(-1, X.shape[-1]), self.predictor.X)
+        cross = cross.reshape(*X.shape[:-1], -1)
+        return value + (cross @ self.update.unsqueeze(-1)).squeeze(-1)
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """As `latent`, in the costs' own units."""
+        fit = self.predictor.fit
+        return fit.offset + fit.scale * self.latent(X)
+
+
+def _slow(kernel: Kernel) -> bool:
+    """Whether a kernel's variance must be asked for, not read off."""
+    return type(kernel) is not ScaleKernel or type(kernel.base_kernel) not in (MaternKernel, RBFKernel)

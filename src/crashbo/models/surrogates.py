@@ -1,0 +1,147 @@
+"""One model per output of a trial; the paper's four cases follow from what was told."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crashbo.data import HybridData
+from crashbo.errors import InputError
+from crashbo.models.fit import ModelSettings, fit
+from crashbo.models.hyperparameters import KernelName, make_kernel
+from crashbo.models.predictor import Predictor
+from crashbo.outcome import Constraint, Trial
+from crashbo.space import Space
+
+OBJECTIVE = "objective"
+
+
+@dataclass(frozen=True)
+class FixedModel:
+    """Hyperparameters that stay as they are, in the output's own units (the paper's way).
+
+    Attributes:
+        lengthscale: in the unit cube, one for all inputs.
+        variance: prior variance around 0.
+        noise_std: standard deviation of the noise.
+        threshold_prior: mean and standard deviation of the threshold's hyperprior; None: ML.
+        kernel: "matern32", "matern52" or "rbf".
+    """
+
+    lengthscale: float
+    variance: float
+    noise_std: float = 0.01
+    threshold_prior: tuple[float, float] | None = (0.0, 5.0)
+    kernel: KernelName = "matern32"
+
+    def __post_init__(self) -> None:
+        for name in ("lengthscale", "variance", "noise_std"):
+            value = getattr(self, name)
+            if not (isinstance(value, (int, float)) and math.isfinite(value) and value > 0):
+                raise InputError(f"`{name}` must be a finite number > 0; got {value!r}.")
+
+    def settings(self, dimension: int, threshold: float | None) -> ModelSettings:
+        """The model settings that say the same."""
+        kernel = make_kernel(dimension, self.kernel)
+        kernel.base_kernel.lengthscale = max(self.lengthscale, 2.5e-2)
+        with torch.no_grad():
+            kernel.raw_outputscale.fill_(self.variance)
+        return ModelSettings(self.noise_std, kernel, threshold, self.threshold_prior)
+
+
+@dataclass(frozen=True)
+class Surrogates:
+    """The models of all outputs, minimising.
+
+    Attributes:
+        objective: GPCR, or a standard GP (threshold +inf) while only constraints fail.
+        constraints: GPCR each, or a standard GP with a known limit.
+        limits: per constraint, the threshold its success is judged by.
+        any_stable: whether any trial has a cost.
+    """
+
+    objective: Predictor
+    constraints: Mapping[str, Predictor] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
+    any_stable: bool = True
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """The current thresholds of all outputs that have one."""
+        found = {OBJECTIVE: self.objective.threshold, **self.limits}
+        return {name: value for name, value in found.items() if math.isfinite(value)}
+
+    def log_success(self, X: Tensor) -> Tensor:
+        """Log probability that nothing fails at `... x d`, the objective's crash included."""
+        return self.objective.log_success(X) + self.log_constraints(X)
+
+    def log_constraints(self, X: Tensor) -> Tensor:
+        """Log probability that all constraints hold at `... x d`."""
+        total = X.new_zeros(X.shape[:-1])
+        for name, model in self.constraints.items():
+            total = total + model.log_success(X, threshold=self.limits[name])
+        return total
+
+
+def build_surrogates(
+    space: Space,
+    trials: Sequence[Trial],
+    constraints: Sequence[Constraint],
+    *,
+    sign: float = 1.0,
+    fixed: Mapping[str, FixedModel] | None = None,
+) -> Surrogates:
+    """Fit a model to every output.
+
+    The objective is a GPCR if it ever crashed or if nothing else can fail (cases 1, 2 and 4), else
+    a standard GP (case 3). A constraint with unknown limit is a GPCR with its own threshold; with a
+    known limit the threshold is fixed, and values on both sides make it a standard GP.
+
+    Args:
+        space: maps params to the unit cube.
+        trials: at least one.
+        constraints: declared ones.
+        sign: -1 to maximise.
+        fixed: hyperparameters that are not learned, by output.
+    """
+    X = torch.from_numpy(np.stack([space.encode(trial.params) for trial in trials]))
+    values = [None if trial.objective is None else sign * trial.objective for trial in trials]
+    crashed = any(trial.crashed for trial in trials)
+    fixed = fixed or {}
+    data = _data(X, values)
+    known = None if crashed or not constraints else math.inf
+    objective = Predictor(fit(data, _settings(space, data, fixed.get(OBJECTIVE), known)))
+    models: dict[str, Predictor] = {}
+    limits: dict[str, float] = {}
+    for constraint in constraints:
+        rows = [i for i, trial in enumerate(trials) if constraint.name in trial.constraints]
+        if not rows:
+            continue
+        data = _data(X[rows], [trials[i].constraints[constraint.name] for i in rows], constraint.threshold)
+        settings = _settings(space, data, fixed.get(constraint.name), constraint.threshold)
+        models[constraint.name] = Predictor(fit(data, settings))
+        limits[constraint.name] = models[constraint.name].threshold
+    return Surrogates(objective, models, limits, any_stable=any(not trial.crashed for trial in trials))
+
+
+def _data(X: Tensor, values: Sequence[float | None], threshold: float | None = None) -> HybridData:
+    """Trials of one output; a value above a known limit is seen, and above it."""
+    limit = math.inf if threshold is None else threshold
+    above = torch.tensor([value is None or value > limit for value in values])
+    observed = torch.tensor([i for i, value in enumerate(values) if value is not None], dtype=torch.long)
+    costs = torch.tensor([value for value in values if value is not None], dtype=torch.float64)
+    return HybridData(X, above, observed, costs)
+
+
+def _settings(space: Space, data: HybridData, fixed: FixedModel | None, threshold: float | None) -> ModelSettings:
+    if fixed is not None:
+        return fixed.settings(space.dimension, threshold)
+    if data.observed.numel() == 0:
+        # Labels of one kind teach no lengthscale: explore with a moderate one.
+        kernel = make_kernel(space.dimension, "matern32")
+        kernel.base_kernel.lengthscale = 0.25 * math.sqrt(space.dimension)
+        return ModelSettings(kernel=kernel, threshold=threshold, standardize=False)
+    return ModelSettings(threshold=threshold)

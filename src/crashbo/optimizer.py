@@ -1,0 +1,517 @@
+"""Ask and tell: the optimizer as a pure function of its settings and what it was told."""
+
+import json
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+import torch
+from botorch.acquisition.analytic import LogExpectedImprovement
+from torch import Tensor
+
+from crashbo.acquisition.entropy import MinValueEntropySearch
+from crashbo.acquisition.failures import FailureAware
+from crashbo.acquisition.maximise import Effort, Maximum, Round, maximise, sobol
+from crashbo.acquisition.minimum import Limit, MinimumSampler, PathwiseMinimum, VirtualMinimum
+from crashbo.errors import InputError
+from crashbo.models.surrogates import FixedModel, Surrogates, build_surrogates
+from crashbo.outcome import Constraint, Trial, check_outcome
+from crashbo.space import Space
+
+AcquisitionName = Literal["auto", "mes", "mesco", "logei"]
+_SAMPLERS: dict[str, MinimumSampler] = {"pathwise": PathwiseMinimum(), "virtual": VirtualMinimum()}
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the optimizer searches; the defaults need no tuning.
+
+    Attributes:
+        initial: quasi-random trials before the models decide; None: 2 d, at least 3, at most 10.
+        random_start: draw the initial trials uniformly instead (the paper's way).
+        delta: accepted probability of failure of the best guess, and of the mode switch.
+        samples: of the minimum, for mES and mESCO.
+        sampler: "pathwise", or "virtual" for the paper's virtual evaluations.
+        fixed: hyperparameters that are not learned, by output ("objective" or a constraint).
+        raw: quasi-random points looked at when an acquisition is maximised.
+    """
+
+    initial: int | None = None
+    random_start: bool = False
+    delta: float = 0.05
+    samples: int = 10
+    sampler: str = "pathwise"
+    fixed: Mapping[str, FixedModel] = field(default_factory=dict)
+    raw: int = 512
+
+    def __post_init__(self) -> None:
+        if self.initial is not None and not (isinstance(self.initial, int) and self.initial >= 1):
+            raise InputError(f"`initial` must be an integer >= 1 or None; got {self.initial!r}.")
+        if not 0 < self.delta < 1:
+            raise InputError(f"`delta` must lie between 0 and 1; got {self.delta!r}.")
+        if not (isinstance(self.samples, int) and self.samples >= 1):
+            raise InputError(f"`samples` must be an integer >= 1; got {self.samples!r}.")
+        if self.sampler not in _SAMPLERS:
+            raise InputError(f"`sampler` must be one of {sorted(_SAMPLERS)}; got {self.sampler!r}.")
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a point was suggested.
+
+    Attributes:
+        mode: "initial", "given", "success" (no safe point known: look for one), or the acquisition's name.
+        value: of the acquisition, in logs; None for initial points.
+        success_probability: that nothing fails there; None for initial points.
+        thresholds: as estimated then.
+        seconds: the suggestion took.
+    """
+
+    mode: str
+    value: float | None = None
+    success_probability: float | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        if self.mode in ("initial", "given"):
+            return "an initial point" if self.mode == "initial" else "a point you gave"
+        aim = "the point most likely to succeed, no safe one being known" if self.mode == "success" else self.mode
+        return f"{aim}; success probability {self.success_probability:.2f}"
+
+
+class Suggestion(dict[str, Any]):
+    """Suggested params, a plain dict that also knows its number and its reason."""
+
+    def __init__(self, params: Mapping[str, Any], number: int, why: Reason) -> None:
+        super().__init__(params)
+        self.number = number
+        self.why = why
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best guess (`eq:min_cost_cons_boc`).
+
+    Attributes:
+        params: where.
+        mean, std: of the objective there, as modelled; NaN while no trial has a cost.
+        success_probability: that nothing fails there.
+        feasible: whether that reaches 1 - delta. If not, this is the point most likely to succeed.
+    """
+
+    params: dict[str, Any]
+    mean: float
+    std: float
+    success_probability: float
+    feasible: bool
+
+    def __str__(self) -> str:
+        doubt = "" if self.feasible else " No point is safe enough yet: this one is the most likely to succeed."
+        values = ", ".join(f"{name} = {_short(value)}" for name, value in self.params.items())
+        return f"{values}: {self.mean:.6g} ± {self.std:.2g}, success {self.success_probability:.1%}.{doubt}"
+
+
+class Optimizer:
+    """Suggests trials (`ask`), learns from them (`tell`), and gives the best guess (`best`).
+
+    The same settings, seed and history give the same suggestions, in whatever process.
+    """
+
+    def __init__(
+        self,
+        space: Space | Mapping[str, Any],
+        *,
+        constraints: Sequence[Constraint] = (),
+        direction: Literal["minimize", "maximize"] = "minimize",
+        acquisition: AcquisitionName = "auto",
+        seed: int = 0,
+        initial_points: Sequence[Mapping[str, Any]] = (),
+        options: Options | None = None,
+    ) -> None:
+        """Set up; nothing is computed yet.
+
+        Args:
+            space: the parameters.
+            constraints: outputs beside the objective that must stay below a limit.
+            direction: "minimize" or "maximize".
+            acquisition: "auto" (mES, or mESCO with constraints), "mes", "mesco" or "logei".
+            seed: same seed, same suggestions.
+            initial_points: suggested first, in this order.
+            options: how to search.
+        """
+        self.space = space if isinstance(space, Space) else Space(space)
+        self.constraints = tuple(_as_constraint(one) for one in constraints)
+        names = [one.name for one in self.constraints]
+        if len(set(names)) < len(names):
+            raise InputError(f"`constraints` must have different names; got {names}.")
+        if direction not in ("minimize", "maximize"):
+            raise InputError(f"`direction` must be 'minimize' or 'maximize'; got {direction!r}.")
+        if acquisition not in ("auto", "mes", "mesco", "logei"):
+            raise InputError(f"`acquisition` must be 'auto', 'mes', 'mesco' or 'logei'; got {acquisition!r}.")
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise InputError(f"`seed` must be an integer >= 0; got {seed!r}.")
+        self.direction, self.acquisition, self.seed = direction, acquisition, seed
+        self.options = options or Options()
+        unknown = [name for name in self.options.fixed if name not in ("objective", *names)]
+        if unknown:
+            raise InputError(f"`options.fixed` must name outputs; got {unknown}, there are {['objective', *names]}.")
+        self.initial_points = [self.space.validate(params) for params in initial_points]
+        self._trials: list[Trial] = []
+        self._pending: dict[int, Suggestion] = {}
+        self._asked = 0
+        self._fitted: tuple[int, Surrogates] | None = None
+        self._round = _rounding(self.space)
+
+    # --- what happened -----------------------------------------------------------------------
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All finished trials, in the order told."""
+        return tuple(self._trials)
+
+    @property
+    def pending(self) -> tuple[Suggestion, ...]:
+        """Suggestions that are out: asked, not told."""
+        return tuple(self._pending.values())
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """The learned limits of all outputs that have one, in their own units."""
+        if not self._trials:
+            return {}
+        found = self.surrogates().thresholds
+        if "objective" in found:
+            found["objective"] *= self._sign
+        return found
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.direction == "minimize" else -1.0
+
+    # --- ask ---------------------------------------------------------------------------------
+
+    @overload
+    def ask(self) -> Suggestion: ...
+    @overload
+    def ask(self, n: int) -> list[Suggestion]: ...
+    def ask(self, n: int | None = None) -> Suggestion | list[Suggestion]:
+        """Suggest the next trial, or `n` planned together; pending ones are taken into account."""
+        if n is None:
+            return self._ask_one()
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise InputError(f"`n` must be an integer >= 1; got {n!r}.")
+        return [self._ask_one() for _ in range(n)]
+
+    def _ask_one(self) -> Suggestion:
+        begin = time.perf_counter()
+        number = self._asked
+        if number < len(self.initial_points):
+            suggestion = Suggestion(self.initial_points[number], number, Reason("given"))
+        elif len(self._trials) + len(self._pending) < self._initial or not self._trials or not self.space.dimension:
+            suggestion = Suggestion(self._initial_point(number), number, Reason("initial"))
+        else:
+            point, mode = self._search(number)
+            with torch.no_grad():
+                success = float(self.surrogates().log_success(point.point.unsqueeze(0)).exp())
+            seconds = time.perf_counter() - begin
+            why = Reason(mode, point.value, success, self.thresholds, seconds)
+            suggestion = Suggestion(self.space.decode(point.point.numpy()), number, why)
+        self._pending[number] = suggestion
+        self._asked += 1
+        return suggestion
+
+    @property
+    def _initial(self) -> int:
+        if self.options.initial is not None:
+            return self.options.initial
+        return max(3, min(10, 2 * self.space.dimension), len(self.initial_points))
+
+    def _initial_point(self, number: int) -> dict[str, Any]:
+        if self.options.random_start:
+            return self.space.sample(1, np.random.default_rng([self.seed, number]))[0]
+        # Powers of two keep the sequence balanced; later ones only extend it.
+        count = 2 ** max(3, math.ceil(math.log2(number + 1)))
+        return self.space.sobol(count, self.seed)[number]
+
+    def _search(self, number: int) -> tuple[Maximum, str]:
+        """Maximise the acquisition, or the success probability while nothing is safe."""
+        models = self.surrogates()
+        seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
+        pending = self._pending_points()
+        guess = torch.cat([models.objective.X, _nearby(models.objective.X, self._round, seed)])
+        floor = math.log1p(-self.options.delta)
+        aware = _believing(models, pending)
+        # The objective's own crashes are part of its model's mean; a constraint's are not.
+        safety = models.log_success if not models.any_stable or not models.constraints else models.log_constraints
+        looked = torch.cat([sobol(self.options.raw, self.space.dimension, seed), guess])
+        looked = looked if self._round is None else self._round(looked)
+        with torch.no_grad():
+            somewhere = models.any_stable and bool(safety(looked).max() >= floor)
+        if not somewhere:
+            score = aware.log_success
+            found = self._maximise(score, seed, guess)
+            if not models.any_stable or found.value < floor:
+                return found, "success"
+        name = self._acquisition_name
+        acquisition = self._build(name, aware, seed)
+        return self._maximise(lambda x: acquisition(x.unsqueeze(-2)), seed, guess), name
+
+    @property
+    def _acquisition_name(self) -> str:
+        if self.acquisition != "auto":
+            return self.acquisition
+        return "mesco" if self.constraints else "mes"
+
+    def _build(self, name: str, models: Surrogates, seed: int) -> FailureAware:
+        """The acquisition on models that already believe in pending points."""
+        constraints = [models.log_constraints] if models.constraints else []
+        if name == "logei":
+            stable = models.objective.X[models.objective.fit.data.observed]
+            with torch.no_grad():
+                mean = models.objective.moments(stable)[0]
+                safe = models.log_success(stable) >= math.log(0.5)
+            best = mean[safe].min() if bool(safe.any()) else mean.min()
+            improvement = LogExpectedImprovement(models.objective, best_f=best, maximize=False)
+            return FailureAware(improvement, [models.log_success])
+        limits = (
+            [Limit(model, models.limits[key]) for key, model in models.constraints.items()] if name == "mesco" else []
+        )
+        minima = _SAMPLERS[self.options.sampler](models.objective, limits, self.options.samples, seed, self._round)
+        return FailureAware(MinValueEntropySearch(models.objective, minima), constraints)
+
+    def _maximise(self, score: Any, seed: int, extra: Tensor) -> Maximum:
+        tried = torch.from_numpy(np.stack([self.space.encode(trial.params) for trial in self._trials]))
+        avoid = torch.cat([tried[[trial.failed for trial in self._trials]], self._pending_points()])
+
+        def allowed(points: Tensor) -> Tensor:
+            if not len(avoid):
+                return torch.ones(len(points), dtype=torch.bool)
+            return torch.cdist(points, avoid).amin(-1) > 1e-6
+
+        return maximise(
+            score,
+            self.space.dimension,
+            seed=seed,
+            extra=extra,
+            round_=self._round,
+            effort=Effort(raw=self.options.raw),
+            allowed=allowed,
+        )
+
+    def _pending_points(self) -> Tensor:
+        points = [self.space.encode(one) for one in self._pending.values()]
+        return (
+            torch.from_numpy(np.stack(points)) if points else torch.zeros(0, self.space.dimension, dtype=torch.float64)
+        )
+
+    def surrogates(self) -> Surrogates:
+        """The models of all outputs for what has been told so far (costs negated if maximising)."""
+        if not self._trials:
+            raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
+        if self._fitted is None or self._fitted[0] != len(self._trials):
+            models = build_surrogates(
+                self.space, self._trials, self.constraints, sign=self._sign, fixed=self.options.fixed
+            )
+            self._fitted = (len(self._trials), models)
+        return self._fitted[1]
+
+    # --- tell --------------------------------------------------------------------------------
+
+    def tell(self, params: Mapping[str, Any], objective: Any, *, reason: str = "", **constraints: Any) -> Trial:
+        """Record a trial, asked for or not.
+
+        Args:
+            params: what was tried; a suggestion, or any params in the space.
+            objective: its cost, or `crashbo.CRASHED`.
+            reason: of a crash, in words.
+            constraints: value or `crashbo.VIOLATED` per constraint; may be left out after a crash.
+
+        Raises:
+            InputError: and nothing is recorded.
+        """
+        checked = self.space.validate(params)
+        cost, seen = check_outcome(objective, constraints, self.constraints)
+        number = getattr(params, "number", None)
+        if number is not None and number not in self._pending:
+            raise InputError(f"`params` must be a suggestion that is still out; got number {number}, told already.")
+        if number is None:
+            number = next((key for key, one in self._pending.items() if dict(one) == checked), None)
+        trial = Trial(len(self._trials), checked, cost, seen, str(reason))
+        self._trials.append(trial)
+        if number is not None:
+            del self._pending[number]
+        return trial
+
+    def forget(self, params: Mapping[str, Any]) -> None:
+        """Withdraw a suggestion that will not be tried."""
+        number = getattr(params, "number", None)
+        checked = dict(params)
+        if number is None:
+            number = next((key for key, one in self._pending.items() if dict(one) == checked), None)
+        if number not in self._pending:
+            raise InputError(f"`params` must be a suggestion that is still out; got {checked}.")
+        del self._pending[number]
+
+    # --- best --------------------------------------------------------------------------------
+
+    def best(self) -> Best:
+        """Return the best guess: lowest expected objective where success is likely enough.
+
+        While nothing is safe enough, the point most likely to succeed, and `feasible` says so.
+        """
+        models = self.surrogates()
+        floor = math.log1p(-self.options.delta)
+        X = models.objective.X
+        if not self.space.dimension:
+            return self._guess(models, X[0], floor)
+        scale = models.objective.fit.scale * float(models.objective._prior.sqrt())
+        guess = torch.cat([X, _nearby(X, self._round, self.seed)])
+        safest = maximise(models.log_success, self.space.dimension, seed=self.seed, extra=guess, round_=self._round)
+        if safest.value < floor or not models.any_stable:
+            return self._guess(models, safest.point, floor)
+
+        def score(points: Tensor) -> Tensor:
+            shortfall = (models.log_success(points) - floor).clamp_max(0.0)
+            return -models.objective.moments(points)[0] / scale + 1e3 * shortfall
+
+        def allowed(points: Tensor) -> Tensor:
+            with torch.no_grad():
+                return models.log_success(points) >= floor
+
+        guess = torch.cat([guess, safest.point.unsqueeze(0)])
+        found = maximise(
+            score,
+            self.space.dimension,
+            seed=self.seed,
+            extra=guess,
+            round_=self._round,
+            effort=Effort(raw=1024, starts=8, iterations=60),
+            allowed=allowed,
+        )
+        return self._guess(models, found.point, floor)
+
+    def _guess(self, models: Surrogates, point: Tensor, floor: float) -> Best:
+        with torch.no_grad():
+            mean, deviation = (float(value) for value in models.objective.moments(point))
+            success = float(models.log_success(point))
+        if not models.any_stable:
+            mean, deviation = math.nan, math.nan
+        return Best(self.space.decode(point.numpy()), self._sign * mean, deviation, math.exp(success), success >= floor)
+
+    # --- state -------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole state as plain JSON; `from_json` continues exactly where this stands."""
+        return {
+            "format": _FORMAT,
+            "space": self.space.to_json(),
+            "constraints": [asdict(one) for one in self.constraints],
+            "direction": self.direction,
+            "acquisition": self.acquisition,
+            "seed": self.seed,
+            "initial_points": self.initial_points,
+            "options": asdict(self.options),
+            "asked": self._asked,
+            "trials": [asdict(trial) for trial in self._trials],
+            "pending": [
+                {"number": one.number, "params": dict(one), "why": asdict(one.why)} for one in self._pending.values()
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any]) -> "Optimizer":
+        """Restore an optimizer from `to_json`."""
+        if state.get("format") != _FORMAT:
+            raise InputError(f"`state` must have format {_FORMAT}; got {state.get('format')!r}.")
+        options = dict(state["options"])
+        options["fixed"] = {name: FixedModel(**_tuples(one)) for name, one in options["fixed"].items()}
+        optimizer = cls(
+            Space.from_json(state["space"]),
+            constraints=[Constraint(**one) for one in state["constraints"]],
+            direction=state["direction"],
+            acquisition=state["acquisition"],
+            seed=state["seed"],
+            initial_points=state["initial_points"],
+            options=Options(**options),
+        )
+        optimizer._trials = [Trial(**one) for one in state["trials"]]
+        optimizer._asked = state["asked"]
+        optimizer._pending = {
+            one["number"]: Suggestion(one["params"], one["number"], Reason(**one["why"])) for one in state["pending"]
+        }
+        return optimizer
+
+    def save(self, path: str | Path) -> None:
+        """Write the state to a file, whole or not at all."""
+        target = Path(path)
+        draft = target.with_name(f".{target.name}.{os.getpid()}")
+        with draft.open("w") as handle:
+            json.dump(self.to_json(), handle, indent=1)
+            handle.flush()
+            os.fsync(handle.fileno())
+        draft.replace(target)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Optimizer":
+        """Read a state written by `save`."""
+        try:
+            state = json.loads(Path(path).read_text())
+        except json.JSONDecodeError as error:
+            raise InputError(f"`path` must be a file written by `save`; {path} is not JSON ({error}).") from error
+        return cls.from_json(state)
+
+
+def _as_constraint(value: Constraint | str) -> Constraint:
+    if isinstance(value, str):
+        return Constraint(value)
+    if not isinstance(value, Constraint):
+        raise InputError(f"`constraints` must hold crashbo.Constraint objects or names; got {value!r}.")
+    return value
+
+
+def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
+def _short(value: Any) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def _rounding(space: Space) -> Round | None:
+    """Rounding of discrete coordinates, gradients of the continuous ones kept; None if none are."""
+    discrete = [one for one in space.coordinates if one.kind != "continuous"]
+    if not discrete:
+        return None
+
+    def rounded(X: Tensor) -> Tensor:
+        result = X.clone()
+        for one in discrete:
+            block = X[..., one.start : one.stop].detach().clamp(0.0, 1.0).numpy()
+            result[..., one.start : one.stop] = torch.from_numpy(np.ascontiguousarray(one.round(block)))
+        return result
+
+    return rounded
+
+
+def _nearby(X: Tensor, round_: Round | None, seed: int) -> Tensor:
+    """Points around the trials, near and far, `2n x d`."""
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn(2, *X.shape, dtype=X.dtype, generator=generator)
+    radius = X.new_tensor([0.02, 0.1]).reshape(2, 1, 1)
+    points = (X + radius * noise).clamp(0.0, 1.0).flatten(0, 1)
+    return points if round_ is None else round_(points)
+
+
+def _believing(models: Surrogates, pending: Tensor) -> Surrogates:
+    """The models with pending points believed to return their means."""
+    if not len(pending):
+        return models
+    constraints = {name: model.believing(pending) for name, model in models.constraints.items()}
+    return Surrogates(models.objective.believing(pending), constraints, models.limits, models.any_stable)

@@ -1,0 +1,175 @@
+"""Hard data: whatever the trials, the model stays finite and within its ranges."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from crashbo import GPCR
+from crashbo.models.hyperparameters import log_evidence
+from tests.helpers import double, matern
+
+
+@dataclass
+class Case:
+    """Arguments of a model, printed as the recipe they come from."""
+
+    recipe: dict[str, Any]
+    X: Tensor = field(repr=False)
+    Y: Tensor = field(repr=False)
+    crashed: Tensor = field(repr=False)
+
+
+def make_case(
+    n: int, d: int, seed: int, crashes: float = 0.4, twins: int = 0, apart: float = 0.0, scale: float = 1.0
+) -> Case:
+    """Random trials; the last `twins` repeat the first ones with the other label, `apart` away.
+
+    Args:
+        n, d, seed: size of the problem and of the random draw.
+        crashes: share of crashed trials.
+        twins: number of contradicting repetitions.
+        apart: how far in every input.
+        scale: of the costs.
+    """
+    recipe = dict(n=n, d=d, seed=seed, crashes=crashes, twins=twins, apart=apart, scale=scale)
+    rng = np.random.default_rng(seed)
+    X = torch.as_tensor(rng.uniform(size=(n, d)))
+    Y = scale * torch.as_tensor(rng.normal(size=(n, 1)))
+    crashed = torch.as_tensor(rng.uniform(size=n) < crashes)
+    twins = min(twins, n // 2)
+    if twins:
+        X[-twins:] = (X[:twins] + apart).clamp(0, 1)
+        crashed[-twins:] = ~crashed[:twins]
+    return Case(recipe, X, torch.where(crashed[:, None], torch.nan, Y), crashed)
+
+
+def cases(scales: tuple[float, ...] = (1.0,), largest: int = 60) -> st.SearchStrategy[Case]:
+    return st.builds(
+        make_case,
+        n=st.integers(1, largest),
+        d=st.integers(1, 20),
+        seed=st.integers(0, 10_000),
+        crashes=st.sampled_from([0.0, 0.1, 0.4, 0.9, 1.0]),
+        twins=st.sampled_from([0, 1, 5]),
+        apart=st.sampled_from([0.0, 1e-9]),
+        scale=st.sampled_from(scales),
+    )
+
+
+def assert_sane(model: GPCR) -> None:
+    """No NaN anywhere, every number in its range, finite gradients in the inputs."""
+    d = model.train_points.shape[-1]
+    fresh = torch.as_tensor(np.random.default_rng(0).uniform(size=(5, d)))
+    X = torch.cat([fresh, model.train_points[:20], model.train_points[-5:]]).requires_grad_()
+    posterior = model.posterior(X.unsqueeze(-2))
+    probability, log_probability = model.success_probability(X), model.success_probability(X, log=True)
+    assert posterior.mean.isfinite().all()
+    assert posterior.variance.isfinite().all()
+    assert (posterior.variance > 0).all()
+    assert ((probability >= 0) & (probability <= 1)).all()
+    assert log_probability.isfinite().all()
+    assert model.log_truncation <= 0
+    assert np.isfinite(model.log_evidence)
+    assert (model.ep.variance > 0).all()
+    total = posterior.mean.sum() + log_probability.sum()
+    (gradient,) = torch.autograd.grad(total, X)
+    assert gradient.isfinite().all()
+
+
+def assert_finite_evidence_gradients(model: GPCR) -> None:
+    """Finite derivatives of the log evidence in kernel, threshold and noise."""
+    threshold = double(model.internal_threshold).requires_grad_()
+    noise = double(model.given.noise_variance).requires_grad_()
+    value = log_evidence(model.covar_module, model.trials, model.given, threshold, noise)
+    leaves = [*model.covar_module.parameters(), threshold, noise]
+    gradients = torch.autograd.grad(value, leaves, allow_unused=True)
+    assert value.isfinite()
+    assert all(gradient is None or gradient.isfinite().all() for gradient in gradients)
+
+
+KERNELS = {
+    "lengthscale": st.sampled_from([0.05, 0.3, 2.0]),
+    "nu": st.sampled_from([0.5, 1.5, 2.5]),
+}
+
+
+@settings(max_examples=150)
+@given(case=cases(), noise_std=st.sampled_from([1e-6, 0.02, 0.3]), **KERNELS)
+def test_any_trials_with_a_given_kernel(case, noise_std, lengthscale, nu):
+    model = GPCR(case.X, case.Y, case.crashed, noise_std=noise_std, covar_module=matern(lengthscale, 1.0, nu))
+    assert_sane(model)
+    assert_finite_evidence_gradients(model)
+
+
+@settings(max_examples=60)
+@given(case=cases(), offset=st.sampled_from([-20.0, 20.0]), noise_std=st.sampled_from([0.02, 0.3]), **KERNELS)
+def test_a_threshold_twenty_standard_deviations_away(case, offset, noise_std, lengthscale, nu):
+    kernel = matern(lengthscale, 1.0, nu)
+    model = GPCR(case.X, case.Y, case.crashed, noise_std=noise_std, covar_module=kernel, threshold=offset)
+    assert_sane(model)
+    assert_finite_evidence_gradients(model)
+
+
+@settings(max_examples=60)
+@given(case=cases(scales=(1e-9, 1e9)), **KERNELS)
+def test_tiny_and_huge_costs_with_a_kernel_of_that_size(case, lengthscale, nu):
+    scale = case.recipe["scale"]
+    kernel = matern(lengthscale, scale**2, nu)
+    model = GPCR(case.X, case.Y, case.crashed, noise_std=0.05 * scale, covar_module=kernel, threshold_prior=None)
+    if np.isfinite(model.threshold):
+        assert_sane(model)
+
+
+@settings(max_examples=40)
+@given(case=cases(), width=st.sampled_from([1e-6, 0.1, 10.0]), **KERNELS)
+def test_labels_only_with_and_without_a_width(case, width, lengthscale, nu):
+    model = GPCR(case.X, None, case.crashed, covar_module=matern(lengthscale, 1.0, nu), label_width=width)
+    assert_sane(model)
+    assert_finite_evidence_gradients(model)
+
+
+@settings(max_examples=25)
+@given(case=cases(scales=(1e-9, 1.0, 1e9), largest=40))
+@example(make_case(n=30, d=3, seed=0, crashes=1.0))
+@example(make_case(n=40, d=20, seed=1, twins=5))
+@example(make_case(n=40, d=1, seed=2, twins=5, apart=1e-9, scale=1e9))
+def test_any_trials_with_the_learned_kernel(case):
+    model = GPCR(case.X, case.Y, case.crashed)
+    assert_sane(model)
+    assert_finite_evidence_gradients(model)
+
+
+@settings(max_examples=10)
+@given(case=cases(largest=30))
+def test_tiny_noise_with_the_learned_kernel(case):
+    model = GPCR(case.X, case.Y, case.crashed, noise_std=1e-6)
+    assert_sane(model)
+
+
+def test_thirty_crashes_and_no_success():
+    case = make_case(n=30, d=4, seed=3, crashes=1.0)
+    for options in ({}, {"covar_module": matern(0.3, 1.0)}):
+        model = GPCR(case.X, case.Y, case.crashed, **options)
+        assert model.threshold == 0.0
+        assert model.converged
+        assert_sane(model)
+
+
+@pytest.mark.parametrize(("n", "d"), [(200, 2), (500, 1), (500, 20)])
+def test_many_trials_with_a_given_kernel(n, d):
+    case = make_case(n=n, d=d, seed=n + d, twins=5, apart=1e-9)
+    model = GPCR(case.X, case.Y, case.crashed, noise_std=0.1, covar_module=matern(0.3, 1.0))
+    assert model.converged
+    assert_sane(model)
+    assert_finite_evidence_gradients(model)
+
+
+def test_many_trials_with_the_learned_kernel():
+    case = make_case(n=200, d=6, seed=4, twins=5)
+    assert_sane(GPCR(case.X, case.Y, case.crashed))
