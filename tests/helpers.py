@@ -19,8 +19,8 @@ def matern(lengthscale: float | list[float] = 0.2, outputscale: float = 0.5, nu:
     """A gpytorch Matern kernel with given hyperparameters and no priors."""
     dimension = len(lengthscale) if isinstance(lengthscale, list) else None
     kernel = ScaleKernel(MaternKernel(nu=nu, ard_num_dims=dimension)).double()
-    kernel.base_kernel.lengthscale = lengthscale
-    kernel.outputscale = outputscale
+    kernel.base_kernel.lengthscale = double(lengthscale)
+    kernel.outputscale = double(outputscale)
     return kernel
 
 

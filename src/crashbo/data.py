@@ -58,14 +58,14 @@ def check_bounds(bounds: object, dimension: int) -> Tensor:
     return tensor
 
 
-def check_trials(train_X: object, train_Y: object | None, crashed: object, bounds: Tensor | None = None) -> HybridData:
+def check_trials(train_X: object, train_Y: object | None, crashed: object, bounds: object | None = None) -> HybridData:
     """Validate trials and map their inputs to the unit cube.
 
     Args:
         train_X: `n x d`; in the unit cube, or in `bounds`.
         train_Y: `n x 1`, ignored where crashed; None for labels without any cost.
         crashed: `n`, bool.
-        bounds: `2 x d`, or None for the unit cube.
+        bounds: `2 x d`, or None for the unit cube; see `check_bounds`.
 
     Raises:
         InputError: names the argument, the rule and the value that broke it.
@@ -76,7 +76,10 @@ def check_trials(train_X: object, train_Y: object | None, crashed: object, bound
     n, d = X.shape
     if n == 0 or d == 0:
         raise InputError(f"`train_X` must hold at least one trial; got shape {tuple(X.shape)}.")
-    labels = crashed if isinstance(crashed, Tensor) else torch.as_tensor(crashed)
+    try:
+        labels = crashed if isinstance(crashed, Tensor) else torch.as_tensor(crashed)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"`crashed` must be a boolean tensor or array; got {crashed!r}.") from error
     if labels.shape != (n,):
         raise InputError(
             f"`crashed` must have shape ({n},), one label per row of `train_X`; got {tuple(labels.shape)}."
@@ -86,7 +89,7 @@ def check_trials(train_X: object, train_Y: object | None, crashed: object, bound
             raise InputError(f"`crashed` must be boolean; got values of {labels.dtype} other than 0 and 1.")
         labels = labels.bool()
     labels = labels.to(X.device)
-    X = _unit_cube(X, bounds)
+    X = _unit_cube(X, None if bounds is None else check_bounds(bounds, d).to(X))
     observed = (~labels).nonzero().squeeze(-1)
     if train_Y is None:
         return HybridData(X, labels, observed[:0], X.new_zeros(0))
@@ -107,7 +110,7 @@ def check_trials(train_X: object, train_Y: object | None, crashed: object, bound
 def _unit_cube(X: Tensor, bounds: Tensor | None) -> Tensor:
     if not X.isfinite().all():
         raise InputError("`train_X` must be finite; got NaN or infinity.")
-    unit = X if bounds is None else (X - bounds[0].to(X)) / (bounds[1] - bounds[0]).to(X)
+    unit = X if bounds is None else (X - bounds[0]) / (bounds[1] - bounds[0])
     outside = (unit < -_EDGE) | (unit > 1 + _EDGE)
     if outside.any():
         row, column = (int(i) for i in outside.nonzero()[0])

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import torch
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.priors import NormalPrior
 
 from crashbo import GPCR, InputError, fit_gpcr, make_kernel
 from crashbo.data import check_trials
+from crashbo.models import hyperparameters
 from crashbo.models.hyperparameters import Hypotheses, covariance, learn, log_evidence, solve
 from crashbo.models.threshold import ThresholdRule
 from tests.helpers import double, matern, matern32_matrix
@@ -149,3 +151,30 @@ def test_learning_is_deterministic():
     first, second = (GPCR(*wavy(15, 2, 0.1, seed=5)) for _ in range(2))
     assert first.threshold == second.threshold
     assert first.log_evidence == second.log_evidence
+
+
+@pytest.mark.parametrize("kind", ["matern32", "matern52", "rbf"])
+def test_small_and_large_problems_are_learned_alike(monkeypatch, kind):
+    X, Y, crashed = wavy(25, 2, 0.1, seed=6)
+    small = fit_gpcr(GPCR(X, Y, crashed, covar_module=make_kernel(2, kind), noise_std=0.1, standardize=True))
+    monkeypatch.setattr(hyperparameters, "SMALL", 0)
+    large = fit_gpcr(GPCR(X, Y, crashed, covar_module=make_kernel(2, kind), noise_std=0.1, standardize=True))
+    assert small.log_evidence == pytest.approx(large.log_evidence, abs=0.05)
+    assert small.threshold == pytest.approx(large.threshold, abs=0.02)
+
+
+@pytest.mark.parametrize("kernel", [make_kernel(1), matern(0.5, 1.0)], ids=["ours", "any"])
+def test_frozen_parameters_stay(kernel):
+    kernel.base_kernel.raw_lengthscale.requires_grad_(False)
+    before = kernel.base_kernel.lengthscale.item()
+    model = fit_gpcr(GPCR(*wavy(15, 1, 0.1, seed=7), covar_module=kernel))
+    assert model.covar_module.base_kernel.lengthscale.item() == before
+
+
+def test_priors_of_the_users_own_count():
+    kernel = make_kernel(1)
+    kernel.base_kernel.register_prior(
+        "lengthscale_prior", NormalPrior(0.7, 1e-3), lambda module: module.lengthscale, None
+    )
+    model = fit_gpcr(GPCR(*wavy(15, 1, 0.1, seed=8), covar_module=kernel.double()))
+    assert model.covar_module.base_kernel.lengthscale.item() == pytest.approx(0.7, abs=0.02)

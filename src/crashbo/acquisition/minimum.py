@@ -69,14 +69,15 @@ class PathwiseMinimum:
 
         def rank(X: Tensor) -> tuple[Tensor, Tensor]:
             """Objective and total violation, `s x p` each."""
-            violation = torch.zeros(X.shape[:-1], dtype=X.dtype)
+            value = cost(X)
+            violation = torch.zeros_like(value)
             for path, threshold in others:
                 violation = violation + (path(X) - threshold).clamp_min(0.0)
-            return cost(X), violation
+            return value, violation
 
         points = torch.cat([sobol(self.raw, dimension, seed), objective.X])
-        X = rounded(points).expand(count, -1, dimension)
-        best, value = _better(X, *rank(X))
+        X = rounded(points)
+        best, value = _better(X.expand(count, -1, dimension), *rank(X))
         radius = 0.5 / self.raw ** (1.0 / dimension) + 0.05
         for _ in range(self.rounds):
             noise = torch.randn(count, self.local, dimension, dtype=torch.float64, generator=generator)

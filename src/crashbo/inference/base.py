@@ -8,7 +8,7 @@ from torch import Tensor
 
 from crashbo.errors import NumericalError
 
-NOISE_FLOOR = 1e-10  # smallest noise variance relative to the prior variance
+NOISE_FLOOR = 1e-8  # smallest noise variance relative to the prior variance
 
 
 @dataclass(frozen=True)

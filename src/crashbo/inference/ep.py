@@ -15,7 +15,7 @@ from crashbo.inference.ep_small import SmallSettings, ep_small
 from crashbo.inference.tilted import SERIES_BELOW, match_moments
 
 _STIFF = 1e5  # precision * prior variance beyond which variances come from leave-one-out forms
-_SMALL = 300  # trials up to which one problem on the CPU goes to the NumPy twin
+SMALL = 300  # trials up to which one problem on the CPU goes to the NumPy twin
 _ROUNDING_AFTER = 30  # sweeps after which rounding may be what is left of the mismatch
 
 
@@ -90,6 +90,12 @@ class _Marginals:
     log_normaliser: Tensor
 
 
+def _variances(covariance: Tensor) -> Tensor:
+    """The diagonal, kept above zero: a latent that cannot vary still has a distribution."""
+    diagonal = covariance.diagonal(dim1=-2, dim2=-1)
+    return torch.maximum(diagonal, 1e-16 * diagonal.amax(-1, keepdim=True)).clamp_min(1e-200)
+
+
 def _factor(covariance: Tensor, root: Tensor) -> Tensor:
     """Cholesky factor of B = I + S^(1/2) Sigma S^(1/2), eigenvalues >= 1 up to rounding."""
     b = root.unsqueeze(-1) * covariance * root.unsqueeze(-2)
@@ -113,7 +119,7 @@ def _marginals(mean: Tensor, covariance: Tensor, precision: Tensor, shift: Tenso
         cavity mean        = posterior mean - cavity variance * g
         log normaliser     = -(log|B| + r' B^-1 r) / 2 + sum (log(1 + precision v) + g^2 (v + 1/precision)) / 2
     """
-    prior = covariance.diagonal(dim1=-2, dim2=-1)
+    prior = _variances(covariance)
     batch = precision.shape[:-1]
     active = (precision > 0).reshape(-1, precision.shape[-1]).any(0).nonzero().squeeze(-1)
     if active.numel() == 0:
@@ -253,8 +259,7 @@ def expectation_propagation(
     batch = torch.broadcast_shapes(mean.shape[:-1], covariance.shape[:-2], labels.limit.shape[:-1])
     shape = (*batch, n)
     # An infinite limit is a label that always holds; any very large one says the same.
-    prior = covariance.diagonal(dim1=-2, dim2=-1)
-    largest = prior.amax(-1, keepdim=True)
+    largest = _variances(covariance).amax(-1, keepdim=True) if n else mean.new_ones(1)
     huge = 1e3 * (largest.sqrt() + mean.abs().amax(-1, keepdim=True)) if n else mean.new_ones(())
     limit = torch.where(labels.limit.isinf(), labels.limit.sign() * huge, labels.limit)
     centred = (mean - limit).expand(shape)
@@ -265,7 +270,7 @@ def expectation_propagation(
         precision, shift = mean.new_zeros(shape), mean.new_zeros(shape)
     else:
         precision, shift = start.site_precision.expand(shape).clone(), start.site_shift.expand(shape).clone()
-    if not batch and n <= _SMALL and mean.device.type == "cpu":
+    if not batch and n <= SMALL and mean.device.type == "cpu":
         return _small(centred, covariance, sign, width, (precision, shift), options, limit)
     accelerator = _Anderson(options, precision)
     done = torch.zeros(batch, dtype=torch.bool, device=mean.device)
@@ -295,6 +300,11 @@ def expectation_propagation(
     )
 
 
+def small_settings(options: EPOptions) -> SmallSettings:
+    """The constants of this module, for the NumPy twin."""
+    return SmallSettings(options, _STIFF, SERIES_BELOW, _ROUNDING_AFTER)
+
+
 def _small(
     mean: Tensor,
     covariance: Tensor,
@@ -305,7 +315,7 @@ def _small(
     limit: Tensor,
 ) -> EPResult:
     """Hand one small problem to the NumPy twin."""
-    settings = SmallSettings(options, _STIFF, SERIES_BELOW, _ROUNDING_AFTER)
+    settings = small_settings(options)
     sites = (start[0].numpy(), start[1].numpy())
     matrix = covariance.contiguous().numpy()
     found = ep_small(mean.numpy(), matrix, sign.numpy(), width.numpy(), sites, settings)
@@ -337,7 +347,7 @@ def _mismatch(marginals: _Marginals, precision: Tensor, shift: Tensor) -> Tensor
 
 def _rounding(covariance: Tensor, marginals: _Marginals) -> Tensor:
     """Mismatch that rounding alone can cause where opposing labels nearly coincide, `...`."""
-    error = 1e-16 * (covariance.abs() @ marginals.gradient.abs().unsqueeze(-1)).squeeze(-1)
+    error = 1e-15 * (covariance.abs() @ marginals.gradient.abs().unsqueeze(-1)).squeeze(-1)
     return (error / marginals.variance.sqrt()).sum(-1).clamp_max(1e-4)
 
 

@@ -69,6 +69,7 @@ def _truncation(z: Array, series_below: float) -> tuple[Array, Array, Array]:
 def _marginals(mean: Array, covariance: Array, precision: Array, shift: Array, stiff_above: float) -> _Marginals:
     """`ep._marginals` in NumPy."""
     prior = covariance.diagonal()
+    prior = np.maximum(prior, max(1e-16 * prior.max(), 1e-200))
     active = np.flatnonzero(precision > 0)
     if active.size == 0:
         return _Marginals(mean, prior, np.zeros_like(mean), mean, prior, 0.0)
@@ -185,7 +186,7 @@ def ep_small(
         sweeps += 1
         done = change <= options.tolerance
         if not done and sweeps >= settings.rounding_after:
-            rounding = 1e-16 * (np.abs(covariance) @ np.abs(q.gradient)) / root_variance
+            rounding = 1e-15 * (np.abs(covariance) @ np.abs(q.gradient)) / root_variance
             done = change <= min(float(rounding.sum()), 1e-4)
         if done or sweeps >= options.max_sweeps:
             break

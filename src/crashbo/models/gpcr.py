@@ -1,12 +1,17 @@
 """GPCR: one Gaussian process for costs and crash labels, as a BoTorch model."""
 
 import math
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import torch
+from botorch.acquisition.objective import PosteriorTransform
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import Standardize
+from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.sampling.base import MCSampler
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
@@ -20,7 +25,7 @@ from crashbo.inference.base import BaseGaussian, condition_on_costs
 from crashbo.inference.ep import EPResult
 from crashbo.inference.predictive import predictive_density
 from crashbo.models.fit import Fit, ModelSettings, fit
-from crashbo.models.hyperparameters import Hypotheses, covariance
+from crashbo.models.hyperparameters import Hypotheses, covariance, solve
 from crashbo.models.threshold import make_labels
 
 
@@ -76,11 +81,10 @@ class GPCR(SingleTaskGP):
         Raises:
             InputError: names the argument, the rule and the value.
         """
-        shape = tuple(getattr(train_X, "shape", ()))
-        domain = None if bounds is None else check_bounds(bounds, int(shape[-1]) if shape else 0)
-        data = check_trials(train_X, train_Y, crashed, domain)
+        data = check_trials(train_X, train_Y, crashed, bounds)
+        domain = None if bounds is None else check_bounds(bounds, data.X.shape[-1]).to(data.X)
         settings = ModelSettings(noise_std, covar_module, threshold, threshold_prior, label_width, standardize)
-        self._build(fit(data, settings), None if domain is None else domain.to(data.X), labels_only=train_Y is None)
+        self._build(fit(data, settings), domain, labels_only=train_Y is None)
 
     def _build(self, state: Fit, domain: Tensor | None, *, labels_only: bool) -> None:
         """Become an exact GP on the pseudo-observations of `state`."""
@@ -97,6 +101,8 @@ class GPCR(SingleTaskGP):
                 input_transform=None if domain is None else Normalize(X.shape[-1], bounds=domain),
             )
         self._fit, self._domain, self._labels_only = state, domain, labels_only
+        with torch.no_grad():
+            self._variance_floor = 1e-12 * state.scale**2 * float(state.kernel(state.data.X[:1], diag=True))
         if (state.offset, state.scale) != (0.0, 1.0):
             self.outcome_transform = _fixed_standardize(state.offset, state.scale).to(X)
         self.eval()
@@ -239,13 +245,34 @@ class GPCR(SingleTaskGP):
             kind = "labels only" if self._labels_only else "costs"
             raise InputError(f"`Y` must match the model, which was built with {kind}; got {type(Y).__name__}.")
         model = GPCR.__new__(GPCR)
-        model._build(self._fit.with_trials(new), self._domain, labels_only=self._labels_only)
+        state = replace(self._fit, kernel=deepcopy(self._fit.kernel))
+        model._build(state.with_trials(new), self._domain, labels_only=self._labels_only)
         return model
 
     def refit(self, *, max_iterations: int = 100) -> None:
         """Learn the kernel's hyperparameters and the threshold by MAP, in place."""
         state = self._fit.refitted(max_iterations=max_iterations)
         self._build(state, self._domain, labels_only=self._labels_only)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, keep_transforms: bool = True) -> None:
+        """Load kernel hyperparameters, and solve for threshold and posterior at them."""
+        super().load_state_dict(state_dict, strict=strict, keep_transforms=keep_transforms)
+        state = replace(self._fit, estimate=solve(self._fit.kernel, self._fit.data, self._fit.given))
+        self._build(state, self._domain, labels_only=self._labels_only)
+
+    def posterior(
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: PosteriorTransform | None = None,
+    ) -> Any:
+        """BoTorch's posterior, its variances kept above a floor that is relative to the prior."""
+        plain: Any = super().posterior(X, output_indices, observation_noise)
+        distribution = _FlooredNormal(plain.distribution.mean, plain.distribution.lazy_covariance_matrix)
+        distribution.floor = self._variance_floor
+        posterior = GPyTorchPosterior(distribution)
+        return posterior if posterior_transform is None else posterior_transform(posterior, X=X)
 
     def _apply_noise(
         self, X: Tensor, mvn: MultivariateNormal, observation_noise: bool | Tensor = False
@@ -263,6 +290,17 @@ class GPCR(SingleTaskGP):
             observation_noise = X.new_full((1, 1), self.given.noise_variance)
         fantasy: GPCR = super().fantasize(X, sampler, observation_noise=observation_noise, **kwargs)
         return fantasy
+
+
+class _FlooredNormal(MultivariateNormal):
+    """A normal whose variances have a floor of their own: gpytorch's is absolute, 1e-10."""
+
+    floor = 1e-300
+
+    @property
+    def variance(self) -> Tensor:
+        diagonal: Tensor = self.lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2)
+        return diagonal.expand(self._batch_shape + self._event_shape).clamp_min(self.floor)
 
 
 def fit_gpcr(model: GPCR, *, max_iterations: int = 100) -> GPCR:

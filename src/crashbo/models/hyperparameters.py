@@ -4,27 +4,34 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from botorch.optim.core import scipy_minimize
 from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.priors import LogNormalPrior
+from numpy.typing import NDArray
+from scipy.optimize import minimize
 from torch import Tensor
 from torch.nn import Module, Parameter
 
 from crashbo.data import HybridData
 from crashbo.errors import InputError, NumericalError
 from crashbo.inference.base import condition_on_costs
-from crashbo.inference.ep import EPOptions, EPResult, expectation_propagation, log_partition
+from crashbo.inference.ep import SMALL, EPOptions, EPResult, expectation_propagation, log_partition
+from crashbo.inference.evidence_small import Hyperparameters, SmallEvidence
 from crashbo.models.threshold import ThresholdEstimate, ThresholdRule, estimate_threshold, make_labels
 
+Array = NDArray[np.float64]
 KernelName = Literal["matern32", "matern52", "rbf"]
 
 # Noise of standardised costs: a variance of about exp(-6), anything from 1e-3 to 0.3 standard
 # deviations is plausible a priori.
 NOISE_PRIOR = (-6.0, 2.0)
 _NOISE_RANGE = (1e-8, 10.0)
-_ROUGH = EPOptions(tolerance=1e-4)  # enough while searching: log Z errs by the square of it
+_SHORTEST = 2.5e-2  # lengthscale
+_SCALE_RANGE = (1e-3, 1e3)
+_ROUGH = EPOptions(tolerance=1e-4, max_sweeps=50)  # enough while searching: log Z errs by the square of it
 
 
 def make_kernel(dimension: int, kind: KernelName = "matern52") -> ScaleKernel:
@@ -40,16 +47,23 @@ def make_kernel(dimension: int, kind: KernelName = "matern52") -> ScaleKernel:
     if kind not in ("matern32", "matern52", "rbf"):
         raise InputError(f"`kind` must be 'matern32', 'matern52' or 'rbf'; got {kind!r}.")
     prior = LogNormalPrior(math.sqrt(2) + 0.5 * math.log(dimension), math.sqrt(3))
-    constraint = GreaterThan(2.5e-2, transform=None, initial_value=0.5 * math.sqrt(dimension))
+    constraint = GreaterThan(_SHORTEST, transform=None, initial_value=0.5 * math.sqrt(dimension))
     options = {"ard_num_dims": dimension, "lengthscale_prior": prior, "lengthscale_constraint": constraint}
     base: Kernel
     base = RBFKernel(**options) if kind == "rbf" else MaternKernel(nu=1.5 if kind == "matern32" else 2.5, **options)
     kernel = ScaleKernel(
         base,
         outputscale_prior=LogNormalPrior(1.0, 1.0),
-        outputscale_constraint=Interval(1e-3, 1e3, transform=None, initial_value=1.0),
+        outputscale_constraint=Interval(*_SCALE_RANGE, transform=None, initial_value=1.0),
     )
     return kernel.double()
+
+
+def is_plain(kernel: Kernel) -> bool:
+    """Whether a kernel is a scaled Matern or RBF kernel on all inputs."""
+    base: Any = getattr(kernel, "base_kernel", None)
+    plain = type(kernel) is ScaleKernel and type(base) in (MaternKernel, RBFKernel)
+    return plain and base.active_dims is None and kernel.active_dims is None
 
 
 def covariance(kernel: Kernel, X: Tensor, other: Tensor | None = None) -> Tensor:
@@ -58,11 +72,11 @@ def covariance(kernel: Kernel, X: Tensor, other: Tensor | None = None) -> Tensor
     Scaled Matern and RBF kernels on all inputs are computed here directly, which saves most
     of the time of small problems; any other kernel evaluates itself.
     """
-    base: Any = getattr(kernel, "base_kernel", None)
-    if type(kernel) is not ScaleKernel or type(base) not in (MaternKernel, RBFKernel) or base.active_dims is not None:
+    if not is_plain(kernel):
         lazy = kernel(X) if other is None else kernel(X, other)
         dense: Tensor = lazy.to_dense()
         return dense
+    base = kernel.base_kernel
     lengthscale, scale = base.lengthscale.squeeze(-2), kernel.outputscale
     a = X / lengthscale
     b = a if other is None else other / lengthscale
@@ -146,6 +160,86 @@ def log_evidence(
     return base.log_evidence + log_partition(base.mean, base.covariance, labels, ep)
 
 
+def _is_small(kernel: Kernel, data: HybridData) -> bool:
+    """Whether the NumPy twin can learn this: a kernel as `make_kernel` builds it, few trials, on the CPU."""
+    base: Any = getattr(kernel, "base_kernel", None)
+    priors = (getattr(base, "lengthscale_prior", None), getattr(kernel, "outputscale_prior", None))
+    return (
+        is_plain(kernel)
+        and all(type(prior) is LogNormalPrior for prior in priors)
+        and all(parameter.requires_grad for parameter in kernel.parameters())
+        and not base.raw_lengthscale_constraint.enforced
+        and not kernel.raw_outputscale_constraint.enforced
+        and base.lengthscale.numel() == data.X.shape[-1]
+        and getattr(base, "nu", 2.5) in (1.5, 2.5)
+        and len(data.X) <= SMALL
+        and data.X.device.type == "cpu"
+    )
+
+
+def _learn_small(
+    kernel: Kernel, data: HybridData, given: Hypotheses, first: ThresholdEstimate, max_iterations: int
+) -> float:
+    """`learn` for kernels of `make_kernel`, over log lengthscales, log scale, log noise, threshold."""
+    base = kernel.base_kernel
+    evidence = SmallEvidence(
+        data.X.numpy(),
+        data.sign.numpy(),
+        data.observed.numpy(),
+        data.costs.numpy(),
+        nu=math.inf if isinstance(base, RBFKernel) else base.nu,
+        width=given.label_width,
+    )
+    d = data.X.shape[-1]
+    searched = given.rule.without_search(data.crashed) is None
+    length_mean, length_sd = float(base.lengthscale_prior.loc), float(base.lengthscale_prior.scale)
+    scale_mean, scale_sd = float(kernel.outputscale_prior.loc), float(kernel.outputscale_prior.scale)
+    best: tuple[float, Array] = (math.inf, np.zeros(0))
+
+    def negative(theta: Array) -> tuple[float, Array]:
+        nonlocal best
+        logs = theta[: d + 1]
+        noise = math.exp(theta[d + 1]) if given.learn_noise else given.noise_variance
+        threshold = float(theta[d + 2]) if searched else first.threshold
+        try:
+            found = evidence(Hyperparameters(np.exp(logs[:d]), math.exp(logs[d]), noise, threshold))
+        except NumericalError:
+            return 1e12, np.zeros_like(theta)
+        z_length, z_scale = (logs[:d] - length_mean) / length_sd, (logs[d] - scale_mean) / scale_sd
+        value = found.value - float(0.5 * z_length @ z_length + logs[:d].sum()) - 0.5 * z_scale**2 - logs[d]
+        gradient = np.zeros_like(theta)
+        gradient[:d] = found.log_lengthscale - z_length / length_sd - 1
+        gradient[d] = found.log_outputscale - z_scale / scale_sd - 1
+        if given.learn_noise:
+            z_noise = (theta[d + 1] - NOISE_PRIOR[0]) / NOISE_PRIOR[1]
+            value -= 0.5 * z_noise**2
+            gradient[d + 1] = found.log_noise - z_noise / NOISE_PRIOR[1]
+        if searched:
+            value += float(given.rule.log_density(torch.tensor(threshold)))
+            gradient[d + 2] = found.threshold + given.rule.slope(threshold)
+        if -value < best[0] and found.converged:
+            best = (-value, theta.copy())
+        return -value, -gradient
+
+    theta = np.concatenate(
+        [
+            base.lengthscale.detach().numpy().ravel(),
+            [float(kernel.outputscale.detach()), np.clip(given.noise_variance, *_NOISE_RANGE)],
+        ]
+    )
+    theta = np.append(np.log(theta), first.threshold if searched else 0.0)
+    bounds = [(math.log(_SHORTEST), math.log(1e3))] * d
+    bounds += [(math.log(_SCALE_RANGE[0]), math.log(_SCALE_RANGE[1]))]
+    bounds += [(math.log(_NOISE_RANGE[0]), math.log(_NOISE_RANGE[1])), (-math.inf, math.inf)]
+    minimize(negative, theta, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iterations})
+    if len(best[1]) == 0:
+        return given.noise_variance
+    with torch.no_grad():
+        base.raw_lengthscale.copy_(torch.from_numpy(np.exp(best[1][:d])).reshape(base.raw_lengthscale.shape))
+        kernel.raw_outputscale.fill_(math.exp(best[1][d]))
+    return math.exp(best[1][d + 1]) if given.learn_noise else given.noise_variance
+
+
 def _bounds(kernel: Kernel) -> dict[str, tuple[float | None, float | None]]:
     """Bounds of the kernel parameters whose constraints no transform enforces."""
     found: dict[str, tuple[float | None, float | None]] = {}
@@ -178,7 +272,10 @@ def learn(
     Returns:
         The noise variance, learned or as given.
     """
-    evidence = _Evidence(kernel, data, given, start or solve(kernel, data, given))
+    first = start or solve(kernel, data, given)
+    if _is_small(kernel, data):
+        return _learn_small(kernel, data, given, first, max_iterations)
+    evidence = _Evidence(kernel, data, given, first)
     parameters: dict[str, Tensor] = {n: value for n, value in evidence.named_parameters() if value.requires_grad}
     if not parameters:
         return given.noise_variance

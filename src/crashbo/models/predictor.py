@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from botorch.models.model import Model
 from botorch.posteriors.posterior import Posterior
-from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import MaternKernel
 from torch import Tensor
 
 from crashbo.errors import NumericalError
 from crashbo.models.fit import Fit
-from crashbo.models.hyperparameters import covariance
+from crashbo.models.hyperparameters import covariance, is_plain
 
 
 class PointPosterior(Posterior):
@@ -88,7 +88,7 @@ class Predictor(Model):
         cross = covariance(self.kernel, flat, self.X)
         mean = (cross @ self.weights).squeeze(-1)
         half = torch.linalg.solve_triangular(self.factor, cross.mT, upper=False)
-        prior = self.kernel(flat, diag=True) if _slow(self.kernel) else self.kernel.outputscale
+        prior = self.kernel(flat, diag=True) if not is_plain(self.kernel) else self.kernel.outputscale
         variance = (prior - half.square().sum(-2)).clamp_min(1e-12 * self._prior)
         return mean.reshape(X.shape[:-1]), variance.reshape(X.shape[:-1])
 
@@ -130,19 +130,19 @@ class Predictor(Model):
         """
         dimension, n = self.X.shape[-1], len(self.X)
         scale, base = self.kernel.outputscale, self.kernel.base_kernel
-        frequencies = torch.randn(count, features, dimension, dtype=torch.float64, generator=generator)
+        frequencies = torch.randn(features, dimension, dtype=torch.float64, generator=generator)
         if isinstance(base, MaternKernel):
             # A Matern spectrum is a Student t: a Gaussian over the root of a chi-squared.
-            shape = torch.full((count, features, 1), float(base.nu), dtype=torch.float64)
+            shape = torch.full((features, 1), float(base.nu), dtype=torch.float64)
             gamma = torch._standard_gamma(shape, generator=generator) / base.nu
             frequencies = frequencies / gamma.sqrt()
         frequencies = (frequencies / base.lengthscale.detach()).to(self.X)
-        phases = 2 * math.pi * torch.rand(count, 1, features, dtype=torch.float64, generator=generator)
+        phases = 2 * math.pi * torch.rand(features, dtype=torch.float64, generator=generator)
         amplitude = (2 * scale.detach() / features).sqrt()
         weights = amplitude * torch.randn(count, features, 1, dtype=torch.float64, generator=generator).to(self.X)
         prior = Paths(self, frequencies.detach(), phases.to(self.X), weights.detach(), None)
         noise = torch.randn(count, n, dtype=torch.float64, generator=generator).to(self.X)
-        gap = self.targets - prior.latent(self.X.expand(count, n, dimension)) - self.variances.sqrt() * noise
+        gap = self.targets - prior.latent(self.X) - self.variances.sqrt() * noise
         update = torch.cholesky_solve(gap.mT, self.factor).mT
         return Paths(self, prior.frequencies, prior.phases, prior.weights, update)
 
@@ -153,7 +153,7 @@ class Paths:
 
     Attributes:
         predictor: the model they come from.
-        frequencies, phases, weights: random features, `s x m x d`, `s x 1 x m`, `s x m x 1`.
+        frequencies, phases, weights: random features, `m x d`, `m`, `s x m x 1`; all share the first two.
         update: `s x n`, pathwise correction towards the data; None for prior draws.
     """
 
@@ -165,7 +165,7 @@ class Paths:
 
     @torch.no_grad()
     def latent(self, X: Tensor) -> Tensor:
-        """Evaluate every function at its own points, `s x p x d` to `s x p`."""
+        """Evaluate at common points `p x d`, or at each function's own, `s x p x d`; gives `s x p`."""
         value = (torch.cos(X @ self.frequencies.mT + self.phases) @ self.weights).squeeze(-1)
         if self.update is None:
             return value
@@ -177,8 +177,3 @@ class Paths:
         """As `latent`, in the costs' own units."""
         fit = self.predictor.fit
         return fit.offset + fit.scale * self.latent(X)
-
-
-def _slow(kernel: Kernel) -> bool:
-    """Whether a kernel's variance must be asked for, not read off."""
-    return type(kernel) is not ScaleKernel or type(kernel.base_kernel) not in (MaternKernel, RBFKernel)

@@ -46,7 +46,7 @@ class FixedModel:
     def settings(self, dimension: int, threshold: float | None) -> ModelSettings:
         """The model settings that say the same."""
         kernel = make_kernel(dimension, self.kernel)
-        kernel.base_kernel.lengthscale = max(self.lengthscale, 2.5e-2)
+        kernel.base_kernel.lengthscale = self.lengthscale
         with torch.no_grad():
             kernel.raw_outputscale.fill_(self.variance)
         return ModelSettings(self.noise_std, kernel, threshold, self.threshold_prior)

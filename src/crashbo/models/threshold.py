@@ -116,7 +116,7 @@ def estimate_threshold(
         options: EP's stopping rule.
     """
     options = options or EPOptions()
-    rough = replace(options, tolerance=max(options.tolerance, 1e-5))
+    rough = replace(options, tolerance=max(options.tolerance, 1e-5), max_sweeps=min(options.max_sweeps, 60))
     ep = start.ep if start is not None else None
     solves = 0
 
@@ -148,13 +148,21 @@ def _first_guess(base: BaseGaussian, sign: Tensor, start: ThresholdEstimate | No
 def _zero_of_decreasing(slope: Callable[[float], float], guess: float, deviation: float) -> float:
     """Bracket by doubling steps, then refine."""
     precision = _PRECISION * deviation + 1e-14 * abs(guess)
-    here, value = guess, slope(guess)
+    known: dict[float, float] = {}
+
+    def cached(threshold: float) -> float:
+        # The ends of the bracket keep their signs, whatever a warm start changes in the last digits.
+        if threshold not in known:
+            known[threshold] = slope(threshold)
+        return known[threshold]
+
+    here, value = guess, cached(guess)
     if value == 0.0:
         return here
     step = math.copysign(0.1 * deviation + 1e-9 * abs(guess), value)
     for _ in range(200):
         there = here + step
-        if slope(there) * value <= 0:
-            return float(brentq(slope, min(here, there), max(here, there), xtol=precision, rtol=1e-14))
+        if cached(there) * value <= 0:
+            return float(brentq(cached, min(here, there), max(here, there), xtol=precision, rtol=1e-14))
         here, step = there, 3 * step
     return here

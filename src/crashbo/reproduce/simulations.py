@@ -78,7 +78,7 @@ def evaluate(optimizer: Optimizer, problem: Problem, params: Any, rng: np.random
     """Run one simulated experiment and tell its outcome."""
     outcome = problem.evaluate(params, rng)
     labels = {name: VIOLATED if outcome[name] is None else outcome[name] for name in problem.constraints}
-    optimizer.tell(params, CRASHED if outcome["objective"] is None else outcome["objective"], **labels)
+    optimizer.tell(params, CRASHED if outcome["objective"] is None else outcome["objective"], **labels)  # type: ignore[arg-type]
 
 
 def run_once(
