@@ -1,6 +1,6 @@
 """What the model costs, as ratios against a peer in the same run (machines are noisy).
 
-    python benchmarks/model.py [--json]
+python benchmarks/model.py [--json]
 """
 
 import argparse
@@ -75,7 +75,7 @@ def threshold_against_ep(n: int) -> dict[str, float]:
 def prediction_against_gpytorch(n: int, points: int) -> dict[str, float]:
     X, test = torch.rand(n, 4, dtype=torch.float64), torch.rand(points, 4, dtype=torch.float64)
     Y = X.sin().sum(-1, keepdim=True)
-    model = crashbo.GPCR(X, Y, (Y > Y.quantile(0.7)).squeeze(-1), covar_module=make_kernel(4), noise_std=0.05)
+    model = crashbo.GPCR(X, Y, (Y.quantile(0.7) < Y).squeeze(-1), covar_module=make_kernel(4), noise_std=0.05)
     peer_model = SingleTaskGP(X, Y, torch.full_like(Y, 0.05**2), covar_module=make_kernel(4), outcome_transform=None)
 
     def predict(m: SingleTaskGP) -> torch.Tensor:

@@ -70,7 +70,7 @@ def test_same_seed_same_check_and_the_global_generator_is_left_alone(example1_mo
 
 def test_samples_obey_the_labels():
     crashed = torch.tensor([True, False, True, False])
-    base = BaseGaussian(torch.zeros(4).double(), random_covariance(4, seed=0), double(0.0))
+    base = BaseGaussian(torch.zeros(4).double(), random_covariance(4, seed=0), double(0.0), double([1e-4]))
     start = torch.where(crashed, 1.0, -1.0).double()
     draws = sample_truncated(base, labels(crashed, 0.2), start, samples=2000)
     assert draws.shape[0] * draws.shape[1] >= 2000

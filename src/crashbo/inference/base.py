@@ -9,6 +9,7 @@ from torch import Tensor
 from crashbo.errors import NumericalError
 
 NOISE_FLOOR = 1e-8  # smallest noise variance relative to the prior variance
+WIDTH_FLOOR = 1e-4  # smallest label width relative to the prior standard deviation
 
 
 @dataclass(frozen=True)
@@ -19,11 +20,13 @@ class BaseGaussian:
         mean: `... x n`, the paper's m~.
         covariance: `... x n x n`, the paper's Sigma~.
         log_evidence: `...`, the paper's log alpha.
+        smallest_width: `... x 1`, label width below which rounding would decide.
     """
 
     mean: Tensor
     covariance: Tensor
     log_evidence: Tensor
+    smallest_width: Tensor
 
 
 def condition_on_costs(prior: Tensor, observed: Tensor, costs: Tensor, noise_variance: Tensor) -> BaseGaussian:
@@ -47,10 +50,12 @@ def condition_on_costs(prior: Tensor, observed: Tensor, costs: Tensor, noise_var
     Raises:
         NumericalError: A is not positive definite to double precision.
     """
+    variance = prior.diagonal(dim1=-2, dim2=-1).mean(-1)
+    width = WIDTH_FLOOR * variance.detach().sqrt().unsqueeze(-1)
     if observed.numel() == 0:
-        return BaseGaussian(prior.new_zeros(prior.shape[:-1]), prior, prior.new_zeros(prior.shape[:-2]))
+        return BaseGaussian(prior.new_zeros(prior.shape[:-1]), prior, prior.new_zeros(prior.shape[:-2]), width)
     rows = prior.index_select(-2, observed)
-    floor = NOISE_FLOOR * prior.diagonal(dim1=-2, dim2=-1).mean(-1)
+    floor = NOISE_FLOOR * variance
     if noise_variance.dim() <= prior.dim() - 2:
         noise_variance = torch.maximum(noise_variance, floor).unsqueeze(-1)
     else:
@@ -68,4 +73,4 @@ def condition_on_costs(prior: Tensor, observed: Tensor, costs: Tensor, noise_var
     mean = (half.mT @ white).squeeze(-1)
     log_det = 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     log_evidence = -0.5 * (white.square().sum((-2, -1)) + log_det + len(observed) * math.log(2 * math.pi))
-    return BaseGaussian(mean, prior - half.mT @ half, log_evidence)
+    return BaseGaussian(mean, prior - half.mT @ half, log_evidence, width)

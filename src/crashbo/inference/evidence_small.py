@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from crashbo.errors import NumericalError
-from crashbo.inference.base import NOISE_FLOOR
+from crashbo.inference.base import NOISE_FLOOR, WIDTH_FLOOR
 from crashbo.inference.ep import EPOptions, small_settings
 from crashbo.inference.ep_small import ep_small
 
@@ -99,7 +99,7 @@ class SmallEvidence:
         limit = at.threshold
         if math.isinf(limit):
             limit = math.copysign(1e3 * (largest + float(np.abs(mean).max(initial=0.0))), limit)
-        width = np.full(n, max(self.width, self.settings.options.width_floor * largest))
+        width = np.full(n, max(self.width, WIDTH_FLOOR * math.sqrt(at.outputscale)))
         ep = ep_small(mean - limit, covariance, self.sign, width, self.sites, self.settings)
         self.sites = (ep.site_precision, ep.site_shift)
         total = ep.site_precision.copy()

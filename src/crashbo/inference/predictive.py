@@ -1,5 +1,7 @@
 """The non-Gaussian predictive density of Appendix B, for analysis and plots."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -56,7 +58,8 @@ def predictive_density(
         slope = base.covariance[:, :n, n] / variance
         conditional = base.covariance[:, :n, :n] - slope.unsqueeze(-1) * base.covariance[:, n, None, :n]
         mean = base.mean[:, None, :n] + slope.unsqueeze(1) * (grid - centre).unsqueeze(-1)
-        ep = expectation_propagation(mean, conditional.unsqueeze(1), labels, options=EPOptions(tolerance=1e-4))
+        resolved = replace(labels, width=torch.maximum(labels.width, base.smallest_width.unsqueeze(1)))
+        ep = expectation_propagation(mean, conditional.unsqueeze(1), resolved, options=EPOptions(tolerance=1e-4))
         log_density = ep.log_partition - 0.5 * (grid - centre).square() / variance
         densities.append((log_density - log_density.amax(-1, keepdim=True)).exp())
     density = torch.cat(densities)

@@ -1,7 +1,7 @@
 """How far EP is from the truth on a user's own data."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from botorch.utils.probability.lin_ess import LinearEllipticalSliceSampler
@@ -92,7 +92,7 @@ def check_ep(model: GPCR, *, samples: int = 50_000, seed: int = 0) -> EPCheck:
         base = model.base()
         # A probit label is a Heaviside label on a latent with that much more variance.
         extra = width**2 * torch.eye(len(sign)).to(sign)
-        noisy = BaseGaussian(base.mean, base.covariance + extra, base.log_evidence)
+        noisy = replace(base, covariance=base.covariance + extra)
         margin = noisy.covariance.diagonal().max().sqrt()
         limit = ep.mean.new_tensor(model.internal_threshold)
         if not limit.isfinite():

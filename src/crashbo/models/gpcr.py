@@ -254,13 +254,13 @@ class GPCR(SingleTaskGP):
         state = self._fit.refitted(max_iterations=max_iterations)
         self._build(state, self._domain, labels_only=self._labels_only)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, keep_transforms: bool = True) -> None:
+    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
         """Load kernel hyperparameters, and solve for threshold and posterior at them."""
-        super().load_state_dict(state_dict, strict=strict, keep_transforms=keep_transforms)
+        super().load_state_dict(state_dict, *args, **kwargs)
         state = replace(self._fit, estimate=solve(self._fit.kernel, self._fit.data, self._fit.given))
         self._build(state, self._domain, labels_only=self._labels_only)
 
-    def posterior(
+    def posterior(  # type: ignore[override]  # as SingleTaskGP has it
         self,
         X: Tensor,
         output_indices: list[int] | None = None,

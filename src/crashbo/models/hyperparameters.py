@@ -121,7 +121,7 @@ class _Evidence(Module):
         prior = covariance(self.kernel, self.data.X)
         noise = self.log_noise.exp() if self.given.learn_noise else prior.new_tensor(self.given.noise_variance)
         base = condition_on_costs(prior, self.data.observed, self.data.costs, noise)
-        labels = make_labels(self.data.sign, self.threshold, self.given.label_width)
+        labels = make_labels(self.data.sign, self.threshold, self.given.label_width, base)
         self.ep = expectation_propagation(base.mean, base.covariance, labels, start=self.ep, options=_ROUGH)
         value = base.log_evidence + log_partition(base.mean, base.covariance, labels, self.ep)
         if self.searched:
@@ -155,7 +155,7 @@ def log_evidence(
         threshold, noise_variance: scalars.
     """
     base = condition_on_costs(covariance(kernel, data.X), data.observed, data.costs, noise_variance)
-    labels = make_labels(data.sign, threshold, given.label_width)
+    labels = make_labels(data.sign, threshold, given.label_width, base)
     ep = expectation_propagation(base.mean, base.covariance, labels)
     return base.log_evidence + log_partition(base.mean, base.covariance, labels, ep)
 

@@ -85,10 +85,13 @@ class ThresholdEstimate:
     solves: int
 
 
-def make_labels(sign: Tensor, threshold: Tensor | float, width: float) -> Labels:
-    """Labels of all trials against one threshold."""
+def make_labels(sign: Tensor, threshold: Tensor | float, width: float, base: BaseGaussian | None = None) -> Labels:
+    """Labels of all trials against one threshold, no narrower than `base` can resolve."""
     limit = threshold if isinstance(threshold, Tensor) else sign.new_tensor(threshold)
-    return Labels(sign, limit.reshape(-1) if limit.dim() == 0 else limit, sign.new_tensor([width]))
+    widths = sign.new_tensor([width])
+    if base is not None:
+        widths = torch.maximum(widths, base.smallest_width)
+    return Labels(sign, limit.reshape(-1) if limit.dim() == 0 else limit, widths)
 
 
 @torch.no_grad()
@@ -122,7 +125,7 @@ def estimate_threshold(
 
     def solve(threshold: float, how: EPOptions) -> EPResult:
         nonlocal ep, solves
-        labels = make_labels(sign, threshold, width)
+        labels = make_labels(sign, threshold, width, base)
         ep = expectation_propagation(base.mean, base.covariance, labels, start=ep, options=how)
         solves += 1
         return ep
