@@ -284,7 +284,8 @@ class Optimizer:
             [Limit(model, models.limits[key]) for key, model in models.constraints.items()] if name == "mesco" else []
         )
         minima = _SAMPLERS[self.options.sampler](models.objective, limits, self.options.samples, seed, self._round)
-        return FailureAware(MinValueEntropySearch(models.objective, minima), constraints)
+        noise = None if self.options.fixed else models.objective.noise_variance
+        return FailureAware(MinValueEntropySearch(models.objective, minima, noise_variance=noise), constraints)
 
     def _maximise(self, score: Any, seed: int, extra: Tensor) -> Maximum:
         tried = torch.from_numpy(np.stack([self.space.encode(trial.params) for trial in self._trials]))

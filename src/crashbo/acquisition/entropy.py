@@ -58,8 +58,44 @@ def log_information(t: Tensor) -> Tensor:
     return value
 
 
+class _Shrinkage(torch.autograd.Function):
+    """w(t) = 1 - r (r + t), the share of variance a cut leaves, with its derivative."""
+
+    @staticmethod
+    def forward(ctx: Any, t: Tensor) -> Tensor:
+        hazard, excess, shrinkage = truncation(t)
+        # dw/dt = r d^2 - r w with r' = -r d and d' = w.
+        ctx.save_for_backward(hazard * (excess.square() - shrinkage))
+        return shrinkage
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (slope,) = ctx.saved_tensors
+        return gradients[0] * slope
+
+
+def log_noisy_information(t: Tensor, share: Tensor) -> Tensor:
+    """Log of a lower bound on what a noisy evaluation tells about the minimum.
+
+    Unlike `log_information` it sees that measuring a well-known point again tells little.
+
+    Math: log( -log(1 - share (1 - w(t))) / 2 ),  share = variance / (variance + noise variance),
+        w(t) the variance that the cut at the minimum leaves (Moss et al., 2021)
+
+    Args:
+        t: standard deviations by which the mean lies above the minimum.
+        share: in (0, 1], the part of an evaluation's variance that is not noise.
+    """
+    shrinkage: Tensor = _Shrinkage.apply(t)
+    lost = (share * (1 - shrinkage)).clamp(1e-300, 1 - 1e-15)
+    return (-torch.log1p(-lost)).clamp_min(1e-300).log() - math.log(2)
+
+
 class MinValueEntropySearch(AcquisitionFunction):
     """mES on any single-output BoTorch model, as a log value to be maximised (q = 1).
+
+    With a noise variance, the information of a noisy evaluation takes the place of that of the
+    latent function itself (`log_noisy_information`).
 
     Math: log (1/S) sum_i [ t_i phi(t_i) / (2 Phi(t_i)) - log Phi(t_i) ],
         t_i = (mean(x) - minima_i) / deviation(x)          (`eq:mES`, t = -z)
@@ -67,13 +103,16 @@ class MinValueEntropySearch(AcquisitionFunction):
 
     _log = True
 
-    def __init__(self, model: Model, minima: Tensor, X_pending: Tensor | None = None) -> None:
+    def __init__(
+        self, model: Model, minima: Tensor, X_pending: Tensor | None = None, *, noise_variance: float | None = None
+    ) -> None:
         """Hold the model and samples of its (constrained) minimum.
 
         Args:
             model: with one output, to be minimised.
             minima: `S`, samples of the minimum in the model's units.
             X_pending: `m x d`, points under way.
+            noise_variance: of an evaluation; None is the paper's noise-free form.
         """
         super().__init__(model=model)
         if minima.dim() != 1 or minima.numel() == 0 or not minima.isfinite().all():
@@ -81,6 +120,7 @@ class MinValueEntropySearch(AcquisitionFunction):
         self.minima: Tensor
         self.register_buffer("minima", minima)
         self._plain = model
+        self.noise_variance = noise_variance
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
@@ -95,7 +135,12 @@ class MinValueEntropySearch(AcquisitionFunction):
         mean = posterior.mean.squeeze(-1).squeeze(-1)
         deviation = posterior.variance.clamp_min(1e-300).sqrt().squeeze(-1).squeeze(-1)
         t = (mean.unsqueeze(-1) - self.minima) / deviation.unsqueeze(-1)
-        return log_information(t).logsumexp(-1) - math.log(len(self.minima))
+        if self.noise_variance is None:
+            information = log_information(t)
+        else:
+            variance = deviation.square().unsqueeze(-1)
+            information = log_noisy_information(t, variance / (variance + self.noise_variance))
+        return information.logsumexp(-1) - math.log(len(self.minima))
 
 
 def believe(model: Model, X: Tensor) -> Model:

@@ -82,6 +82,11 @@ class Predictor(Model):
         """The crash threshold in the costs' own units."""
         return self.fit.threshold
 
+    @property
+    def noise_variance(self) -> float:
+        """Of an evaluation, in the costs' own units."""
+        return self.fit.scale**2 * self.fit.given.noise_variance
+
     def _latent(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance at `... x d`, in the kernel's units."""
         flat = X.reshape(-1, X.shape[-1])
