@@ -183,13 +183,15 @@ class Optimizer:
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The learned limits of all outputs that have one, in their own units."""
-        if not self._trials:
-            return {}
-        found = self.surrogates().thresholds
-        if "objective" in found:
-            found["objective"] *= self._sign
-        return found
+        """The learned limits of all outputs that have one, in their own units.
+
+        Expected values given all trials; the models themselves work with the most probable ones,
+        which hug the worst value seen and are the safer choice (`Reason.thresholds`).
+        """
+        return self._signed(self.surrogates().expected_thresholds()) if self._trials else {}
+
+    def _signed(self, thresholds: dict[str, float]) -> dict[str, float]:
+        return {name: value * self._sign if name == "objective" else value for name, value in thresholds.items()}
 
     @property
     def _sign(self) -> float:
@@ -221,7 +223,7 @@ class Optimizer:
             with torch.no_grad():
                 success = float(self.surrogates().log_success(point.point.unsqueeze(0)).exp())
             seconds = time.perf_counter() - begin
-            why = Reason(mode, point.value, success, self.thresholds, seconds)
+            why = Reason(mode, point.value, success, self._signed(self.surrogates().thresholds), seconds)
             suggestion = Suggestion(self.space.decode(point.point.numpy()), number, why)
         self._pending[number] = suggestion
         self._asked += 1

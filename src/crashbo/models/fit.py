@@ -9,9 +9,9 @@ from torch import Tensor
 
 from crashbo.data import HybridData, cost_scale
 from crashbo.errors import InputError
-from crashbo.inference.base import NOISE_FLOOR
-from crashbo.models.hyperparameters import Hypotheses, learn, make_kernel, solve
-from crashbo.models.threshold import ThresholdEstimate, check_rule
+from crashbo.inference.base import NOISE_FLOOR, condition_on_costs
+from crashbo.models.hyperparameters import Hypotheses, covariance, learn, make_kernel, solve
+from crashbo.models.threshold import ThresholdEstimate, check_rule, expected_threshold
 
 DEFAULT_NOISE_STD = 0.02
 _VAGUE = 1e8  # pseudo-observation variance, relative to the prior's, of a label that says nothing
@@ -85,6 +85,16 @@ class Fit:
         weighted[self.data.observed] += self.data.costs / noise
         precision = torch.maximum(precision, 1.0 / (_VAGUE * prior))
         return weighted / precision, 1.0 / precision
+
+    def expected_threshold(self) -> float:
+        """Posterior mean of the threshold in the costs' own units (the model uses the mode)."""
+        with torch.no_grad():
+            prior = covariance(self.kernel, self.data.X)
+            noise = prior.new_tensor(self.given.noise_variance)
+            base = condition_on_costs(prior, self.data.observed, self.data.costs, noise)
+        width = self.given.label_width
+        found = expected_threshold(base, self.data.sign, self.given.rule, self.estimate, width=width)
+        return self.offset + self.scale * found
 
     def with_trials(self, new: HybridData) -> "Fit":
         """Return the fit after more trials: kernel, noise and scale stay, EP starts from here.

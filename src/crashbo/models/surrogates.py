@@ -74,6 +74,11 @@ class Surrogates:
         found = {OBJECTIVE: self.objective.threshold, **self.limits}
         return {name: value for name, value in found.items() if math.isfinite(value)}
 
+    def expected_thresholds(self) -> dict[str, float]:
+        """Posterior means of the thresholds: what to report as the learned limits."""
+        models = {OBJECTIVE: self.objective, **self.constraints}
+        return {name: models[name].fit.expected_threshold() for name in self.thresholds}
+
     def log_success(self, X: Tensor) -> Tensor:
         """Log probability that nothing fails at `... x d`, the objective's crash included."""
         return self.objective.log_success(X) + self.log_constraints(X)

@@ -13,6 +13,7 @@ from crashbo.inference.base import BaseGaussian
 from crashbo.inference.ep import EPOptions, EPResult, Labels, expectation_propagation
 
 _PRECISION = 1e-5  # of the threshold, in prior standard deviations
+_ROUGH = EPOptions(tolerance=1e-4, max_sweeps=50)
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,48 @@ def estimate_threshold(
         deviation = float(base.covariance.diagonal().max().sqrt())
         known = _zero_of_decreasing(slope, _first_guess(base, sign, start), deviation)
     return ThresholdEstimate(known, solve(known, options), solves)
+
+
+@torch.no_grad()
+def expected_threshold(
+    base: BaseGaussian, sign: Tensor, rule: ThresholdRule, mode: ThresholdEstimate, *, width: float
+) -> float:
+    """Return the posterior mean of the threshold, a better guess of the true limit than its mode.
+
+    The posterior of c rises steeply at the highest stable cost and falls slowly above it, so the
+    mode hugs that cost whatever the limit is. Integrated by the trapezoid rule on steps that widen
+    away from the mode; each EP solve starts from the one before.
+
+    Math: E[c] = int c Z_EP(c) p(c) dc / int Z_EP(c) p(c) dc
+
+    Args:
+        base, sign, rule, width: as in `estimate_threshold`.
+        mode: its result.
+    """
+    if rule.without_search(sign < 0) is not None:
+        return mode.threshold
+    deviation = float(base.covariance.diagonal().max().sqrt())
+
+    def walk(step: float) -> list[tuple[float, float]]:
+        """Log posterior on one side of the mode, until it is negligible."""
+        ep, c, points = mode.ep, mode.threshold, []
+        for _ in range(60):
+            c += step
+            step *= 1.3
+            ep = expectation_propagation(
+                base.mean, base.covariance, make_labels(sign, c, width, base), start=ep, options=_ROUGH
+            )
+            points.append((c, float(ep.log_partition + rule.log_density(base.mean.new_tensor(c)))))
+            if points[-1][1] < peak - 8:
+                break
+        return points
+
+    peak = float(mode.ep.log_partition + rule.log_density(base.mean.new_tensor(mode.threshold)))
+    left, right = walk(-0.003 * deviation), walk(0.02 * deviation)
+    nodes = [*reversed(left), (mode.threshold, peak), *right]
+    c = torch.tensor([node[0] for node in nodes], dtype=torch.float64)
+    density = (torch.tensor([node[1] for node in nodes], dtype=torch.float64) - peak).exp()
+    return float(torch.trapezoid(c * density, c) / torch.trapezoid(density, c))
 
 
 def _first_guess(base: BaseGaussian, sign: Tensor, start: ThresholdEstimate | None) -> float:

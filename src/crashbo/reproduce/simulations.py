@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from crashbo.models.surrogates import FixedModel
 from crashbo.optimizer import Optimizer, Options
 from crashbo.outcome import CRASHED, VIOLATED, Constraint
 from crashbo.problems import SYNTHETIC, Problem
+
+Job: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 # The paper fixes all hyperparameters "to conservative values" without stating them; these are ours:
 # Matern 3/2 as in the paper, a lengthscale of a fifth of the square, variances the size of the outputs.
@@ -30,18 +32,31 @@ class Simulation:
         problem: name in `crashbo.problems.SYNTHETIC`.
         evaluations: trials per run.
         fixed: the paper-like hyperparameters by output.
+        learned: whether learned hyperparameters are the default here.
     """
 
     problem: str
     evaluations: int
     fixed: dict[str, FixedModel]
+    learned: bool = True
 
 
 SIMULATIONS = {
-    "sim1": Simulation("sim1", 30, {"objective": _GARDNER}),
+    "sim1": Simulation("sim1", 30, {"objective": _GARDNER}, learned=False),
     "case2": Simulation("case2", 50, {"objective": _BRANIN}),
     "sim2": Simulation("sim2", 50, {"objective": _BRANIN, "g": _CIRCLE}),
     "case4": Simulation("case4", 50, {"objective": _BRANIN, "g": _CIRCLE}),
+}
+
+
+_ROWS = {
+    "median_regret": "median final regret",
+    "mean_regret": "mean final regret",
+    "mean_best_value": "mean best value",
+    "std_best_value": "its deviation",
+    "mean_crashes": "mean failed trials",
+    "feasible_share": "best guess feasible",
+    "seconds_per_ask": "seconds per ask",
 }
 
 
@@ -86,7 +101,7 @@ def run_once(
     seed: int,
     *,
     method: str = "crashbo",
-    learned: bool = False,
+    learned: bool | None = None,
     sampler: str = "pathwise",
     curve: bool = True,
 ) -> Run:
@@ -96,12 +111,13 @@ def run_once(
         name: in `SIMULATIONS`.
         seed: of optimizer, noise and random search.
         method: "crashbo", or "random": uniform trials, the same models for the best guess.
-        learned: learn hyperparameters instead of the paper-like fixed ones.
+        learned: learn hyperparameters instead of the paper-like fixed ones; None: the default.
         sampler: of the minimum.
         curve: whether to take the best guess after every trial.
     """
     simulation = SIMULATIONS[name]
     problem = SYNTHETIC[simulation.problem]
+    learned = simulation.learned if learned is None else learned
     fixed = {} if learned else simulation.fixed
     options = Options(initial=None if learned else 1, random_start=not learned, fixed=fixed, sampler=sampler)
     constraints = [Constraint(one) for one in problem.constraints]
@@ -146,6 +162,60 @@ def first_success(seed: int, *, method: str = "crashbo", limit: int = 200) -> in
     return limit
 
 
+def reproduce(
+    name: str,
+    *,
+    runs: int,
+    seed: int = 0,
+    learned: bool | None = None,
+    sampler: str = "pathwise",
+    progress: Callable[[int, int], None] | None = None,
+) -> "Report":
+    """Run a simulation `runs` times, with seeds from `seed` on, and random search beside it.
+
+    Args:
+        name: in `SIMULATIONS`.
+        runs: how many.
+        seed: of the first.
+        learned: hyperparameters learned or fixed; None: the simulation's default.
+        sampler: of the minimum: "pathwise" or "virtual".
+        progress: called with finished and total jobs.
+    """
+    named = {"learned": learned, "sampler": sampler}
+    jobs: list[Job] = [
+        (run_once, (name, seed + number), {**named, "method": method})
+        for number in range(runs)
+        for method in ("crashbo", "random")
+    ]
+    finished: list[Run] = []
+    for run in side_by_side(jobs):
+        finished.append(run)
+        if progress is not None:
+            progress(len(finished), len(jobs))
+    chosen = SIMULATIONS[name].learned if learned is None else learned
+    return Report(name, "learned" if chosen else "fixed", sorted(finished, key=lambda run: (run.method, run.seed)))
+
+
+def reproduce_all_crash(
+    *, runs: int, seed: int = 0, progress: Callable[[int, int], None] | None = None
+) -> dict[str, Any]:
+    """Count trials to the first success where 95 % of the square crashes, beside random search."""
+    found: dict[str, list[int]] = {}
+    for method in ("crashbo", "random"):
+        jobs: list[Job] = [(first_success, (seed + number,), {"method": method}) for number in range(runs)]
+        found[method] = []
+        for trials in side_by_side(jobs):
+            found[method].append(trials)
+            if progress is not None:
+                progress(sum(map(len, found.values())), 2 * runs)
+    return {
+        "name": "all-crash",
+        "median_trials_to_success": statistics.median(found["crashbo"]),
+        "random": {"median_trials_to_success": statistics.median(found["random"])},
+        "runs": {method: sorted(trials) for method, trials in found.items()},
+    }
+
+
 @dataclass(frozen=True)
 class Report:
     """All runs of a simulation."""
@@ -164,6 +234,22 @@ class Report:
             "random": _statistics(random) if random else None,
             "runs": [asdict(run) for run in self.runs],
         }
+
+    def words(self) -> str:
+        """A table and a sentence, for a person."""
+        ours, random = self._of("crashbo"), self._of("random")
+        rows = [
+            f"{self.name}: {len(ours)} runs, {len(ours[0].regret)} trials each, hyperparameters {self.hyperparameters}."
+        ]
+        rows.append(f"{'':22}{'CrashBO':>12}{'random':>12}")
+        both = _statistics(ours), _statistics(random)
+        for key, title in _ROWS.items():
+            rows.append(f"{title:22}" + "".join(f"{one[key]:12.4g}" for one in both))
+        for name, one in both[0]["thresholds"].items():
+            truth = SYNTHETIC[SIMULATIONS[self.name].problem].thresholds.get(name)
+            said = "no true value" if truth is None else f"true value {truth:g}"
+            rows.append(f"Learned threshold of {name}: {one['mean']:.4g} ± {one['std']:.2g} ({said}).")
+        return "\n".join(rows)
 
     def _of(self, method: str) -> list[Run]:
         return sorted((run for run in self.runs if run.method == method), key=lambda run: run.seed)
@@ -191,7 +277,7 @@ def _spread(values: list[float]) -> dict[str, float]:
     return {"mean": statistics.mean(values), "std": statistics.stdev(values) if len(values) > 1 else 0.0}
 
 
-def _job(arguments: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]) -> Any:
+def _job(arguments: Job) -> Any:
     import torch
 
     torch.set_num_threads(1)
@@ -199,7 +285,7 @@ def _job(arguments: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]) 
     return function(*positional, **named)
 
 
-def side_by_side(jobs: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]]) -> Iterator[Any]:
+def side_by_side(jobs: list[Job]) -> Iterator[Any]:
     """Run jobs in as many processes as there are cores, one thread each; yields as they finish."""
     workers = min(len(jobs), os.cpu_count() or 1)
     if workers == 1:

@@ -1,0 +1,243 @@
+"""Whole optimizations in one call: what a rollout may return, stopping, resuming, and losing nothing."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import crashbo
+from crashbo import CRASHED, VIOLATED, Constraint, Crash, InputError, Optimizer, Options, minimize
+
+LINE = {"x": (0.0, 1.0)}
+QUICK = Options(initial=3, raw=64, samples=4)
+
+
+class BreakdownError(Exception):
+    """Something no rollout is expected to raise."""
+
+
+def bowl(params) -> float:
+    return (params["x"] - 0.3) ** 2
+
+
+def breaks_at(number: int, error: BaseException, rollout=bowl):
+    """A rollout that raises in its call `number`, counted from 0."""
+    calls = []
+
+    def broken(params):
+        calls.append(params)
+        if len(calls) == number + 1:
+            raise error
+        return rollout(params)
+
+    return broken
+
+
+def often_crashing(params) -> float:
+    if params["x"] > 0.6:
+        raise Crash(f"too far: {params['x']:.1f}")
+    return bowl(params)
+
+
+def test_it_finds_the_minimum_of_a_crashing_experiment():
+    result = minimize(often_crashing, LINE, n_trials=10, seed=1)
+    assert result.best.params["x"] == pytest.approx(0.3, abs=0.03)
+    assert result.best.feasible
+    assert len(result.trials) == 10
+    assert result.n_crashes == sum(trial.params["x"] > 0.6 for trial in result.trials) > 0
+    assert set(result.thresholds) == {"objective"}
+    assert not result.interrupted
+    assert result.optimizer.trials == result.trials
+    assert result.optimizer.pending == ()
+    assert [trial.reason[:8] for trial in result.trials if trial.crashed] == ["too far:"] * result.n_crashes
+
+
+def test_it_maximises_on_request():
+    result = minimize(lambda params: -bowl(params), LINE, n_trials=8, direction="maximize", options=QUICK)
+    assert result.best.params["x"] == pytest.approx(0.3, abs=0.05)
+
+
+def test_a_rollout_gets_a_plain_dict_of_its_own():
+    seen = []
+
+    def rollout(params):
+        seen.append(type(params))
+        params["x"] = 99.0
+        return 1.0
+
+    result = minimize(rollout, LINE, n_trials=2, options=QUICK)
+    assert seen == [dict, dict]
+    assert all(0 <= trial.params["x"] <= 1 for trial in result.trials)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "objective", "reach"),
+    [
+        ({"objective": 0.5, "reach": 2.0}, 0.5, {"reach": 2.0}),
+        ({"objective": np.float32(0.5), "reach": np.int64(2)}, 0.5, {"reach": 2.0}),
+        ({"objective": 0.5, "reach": VIOLATED}, 0.5, {"reach": None}),
+        ({"objective": CRASHED, "reach": 2.0}, None, {"reach": 2.0}),
+        ({"objective": CRASHED}, None, {}),
+        (CRASHED, None, {}),
+        ({"objective": math.nan, "reach": 2.0}, None, {"reach": 2.0}),
+        (math.nan, None, {}),
+        (math.inf, None, {}),
+        (-math.inf, None, {}),
+        (np.float64("nan"), None, {}),
+        (np.array(math.nan), None, {}),
+        (np.array([math.inf]), None, {}),
+        (torch.tensor(math.nan), None, {}),
+        (Crash("fell", reach=2.0), None, {"reach": 2.0}),
+        (Crash("fell", reach=VIOLATED), None, {"reach": None}),
+        (Crash(), None, {}),
+    ],
+    ids=repr,
+)
+def test_all_forms_of_outcomes_are_understood(outcome, objective, reach):
+    def rollout(params):
+        if isinstance(outcome, Crash):
+            raise outcome
+        return outcome
+
+    result = minimize(rollout, LINE, n_trials=1, constraints=[Constraint("reach")], options=QUICK)
+    assert result.trials[0].objective == objective
+    assert result.trials[0].constraints == reach
+    assert result.n_crashes == (objective is None)
+
+
+def test_the_reason_of_a_crash_is_kept():
+    def rollout(params):
+        if params["x"] > 0.5:
+            raise Crash("fell")
+        return math.nan
+
+    reasons = {trial.reason for trial in minimize(rollout, LINE, n_trials=3, options=QUICK).trials}
+    assert reasons == {"fell", "cost nan"}
+
+
+def test_a_rollout_that_returns_nonsense_is_told_so():
+    with pytest.raises(InputError, match=r"`rollout` must return 'objective' in its mapping; got \['cost'\]"):
+        minimize(lambda _: {"cost": 1.0}, LINE, n_trials=2)
+    with pytest.raises(InputError, match=r"`objective` must be a finite number or crashbo\.CRASHED; got None"):
+        minimize(lambda _: None, LINE, n_trials=2)
+    with pytest.raises(InputError, match="`reach` must be a declared constraint"):
+        minimize(lambda _: {"objective": 1.0, "reach": 2.0}, LINE, n_trials=2)
+    with pytest.raises(InputError, match="`reach` must be told with the objective"):
+        minimize(bowl, LINE, n_trials=2, constraints=["reach"])
+
+
+def test_bad_arguments_are_refused():
+    for n_trials in (0, -1, True, 2.0):
+        with pytest.raises(InputError, match="`n_trials` must be an integer >= 1; got"):
+            minimize(bowl, LINE, n_trials=n_trials)
+    with pytest.raises(InputError, match="`space` must be given unless `optimizer` is; got None"):
+        minimize(bowl, n_trials=2)
+    with pytest.raises(InputError, match="`direction` must"):
+        minimize(bowl, LINE, n_trials=2, direction="up")
+
+
+def test_callbacks_see_every_trial_and_may_stop():
+    first, second = [], []
+
+    def watch(optimizer, trial):
+        first.append(trial.number)
+        assert optimizer.trials[-1] is trial
+
+    def stop(optimizer, trial):
+        second.append(trial.number)
+        return trial.number == 2
+
+    result = minimize(bowl, LINE, n_trials=6, callbacks=[stop, watch], options=QUICK)
+    assert first == second == [0, 1, 2]
+    assert result.interrupted
+    assert len(result.trials) == 3
+    assert not minimize(bowl, LINE, n_trials=3, callbacks=[stop], options=QUICK).interrupted
+
+
+def test_only_true_stops():
+    result = minimize(bowl, LINE, n_trials=3, callbacks=[lambda *_: 1, lambda *_: "yes"], options=QUICK)
+    assert len(result.trials) == 3
+
+
+def test_an_interrupt_keeps_finished_trials():
+    result = minimize(breaks_at(3, KeyboardInterrupt()), LINE, n_trials=6, options=QUICK)
+    assert result.interrupted
+    assert len(result.trials) == 3
+    assert result.best.params.keys() == {"x"}
+    assert result.optimizer.pending == ()
+    whole = minimize(bowl, optimizer=result.optimizer, n_trials=5)
+    assert len(whole.trials) == 5
+    assert whole.trials[:3] == result.trials
+
+
+def test_an_interrupt_before_the_first_trial_leaves_nothing():
+    result = minimize(breaks_at(0, KeyboardInterrupt()), LINE, n_trials=6, options=QUICK)
+    assert (result.best, result.trials, result.thresholds, result.interrupted) == (None, (), {}, True)
+
+
+def test_an_interrupted_point_you_gave_is_tried_when_going_on():
+    points = [{"x": 0.2}, {"x": 0.8}]
+    result = minimize(breaks_at(1, KeyboardInterrupt()), LINE, n_trials=4, initial_points=points, options=QUICK)
+    whole = minimize(bowl, optimizer=result.optimizer, n_trials=4)
+    assert [trial.params for trial in whole.trials[:2]] == points
+
+
+@pytest.mark.parametrize("broken_at", [1, 4])
+def test_a_run_resumes_where_it_broke(tmp_path, broken_at):
+    settings = {"n_trials": 6, "seed": 3, "options": QUICK, "initial_points": [{"x": 0.9}]}
+    state = tmp_path / "state.json"
+    with pytest.raises(BreakdownError, match="power cut"):
+        minimize(breaks_at(broken_at, BreakdownError("power cut"), often_crashing), LINE, state=state, **settings)
+    assert len(Optimizer.load(state).trials) == broken_at
+    resumed = minimize(often_crashing, LINE, state=state, **settings)
+    straight = minimize(often_crashing, LINE, **settings)
+    assert resumed.trials == straight.trials
+    assert resumed.best == straight.best
+    assert resumed.thresholds == straight.thresholds
+    assert Optimizer.load(state).trials == straight.trials
+
+
+def test_a_finished_state_runs_nothing(tmp_path):
+    state = tmp_path / "state.json"
+    first = minimize(bowl, LINE, n_trials=3, state=state, options=QUICK)
+    again = minimize(breaks_at(0, BreakdownError()), LINE, n_trials=3, state=state, options=QUICK)
+    assert again.trials == first.trials
+    assert again.best == first.best
+
+
+def test_an_unexpected_error_propagates_and_loses_nothing():
+    optimizer = Optimizer(LINE, options=QUICK)
+    with pytest.raises(BreakdownError, match="no power"):
+        minimize(breaks_at(2, BreakdownError("no power")), optimizer=optimizer, n_trials=5)
+    assert len(optimizer.trials) == 2
+    assert optimizer.pending == ()
+    assert len(minimize(bowl, optimizer=optimizer, n_trials=4).trials) == 4
+
+
+def test_a_failing_callback_loses_nothing(tmp_path):
+    def fails(optimizer, trial):
+        raise BreakdownError
+
+    with pytest.raises(BreakdownError):
+        minimize(bowl, LINE, n_trials=5, callbacks=[fails], state=tmp_path / "state.json", options=QUICK)
+    assert len(Optimizer.load(tmp_path / "state.json").trials) == 1
+
+
+def test_progress_goes_to_stderr(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        minimize(often_crashing, LINE, n_trials=4, progress=True, options=QUICK)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "4/4" in printed.err
+    assert "crashed" in printed.err
+    minimize(bowl, LINE, n_trials=1, progress=False)
+    minimize(bowl, LINE, n_trials=1)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_it_is_public():
+    assert crashbo.minimize is minimize
+    assert isinstance(minimize(bowl, LINE, n_trials=1), crashbo.Result)
