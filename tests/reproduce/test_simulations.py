@@ -12,39 +12,47 @@ from crashbo.reproduce.simulations import SIMULATIONS, Report, first_success, ru
 EVALUATIONS = 8
 
 
-@pytest.fixture(autouse=True)
-def short(monkeypatch):
-    for name, simulation in SIMULATIONS.items():
-        monkeypatch.setitem(simulations.SIMULATIONS, name, replace(simulation, evaluations=EVALUATIONS))
+@pytest.fixture(scope="module", autouse=True)
+def runs():
+    """Two short runs with their curves; everything in this module is as short."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, simulation in SIMULATIONS.items():
+            patch.setitem(simulations.SIMULATIONS, name, replace(simulation, evaluations=EVALUATIONS))
+        yield [run_once("sim1", seed) for seed in (0, 1)]
 
 
 def without_times(run) -> dict:
     return {key: value for key, value in vars(run).items() if not key.startswith("seconds")}
 
 
-def test_a_short_run_says_what_happened():
-    run = run_once("sim1", 0)
-    problem = SYNTHETIC["sim1"]
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_short_run_says_what_happened(runs, seed):
+    run, problem = runs[seed], SYNTHETIC["sim1"]
     assert len(run.regret) == EVALUATIONS
     assert run.best_value == problem.value(run.best)
     assert run.regret[-1] == pytest.approx(run.best_value - problem.minimum)
     assert run.feasible == problem.feasible(run.best)
     assert 0 <= run.crashes <= EVALUATIONS
-    assert run.first_success is None or 1 <= run.first_success <= EVALUATIONS
     assert (run.first_success is None) == (run.crashes == EVALUATIONS)
+    assert run.first_success is None or 1 <= run.first_success <= EVALUATIONS
     assert set(run.thresholds) == {"objective"}
     assert run.seconds_per_ask > 0
-    assert (run.seed, run.method) == (0, "crashbo")
+    assert (run.seed, run.method) == (seed, "crashbo")
 
 
-def test_the_same_seed_gives_the_same_numbers():
-    assert without_times(run_once("sim1", 1)) == without_times(run_once("sim1", 1))
-    assert run_once("sim1", 1, curve=False).best == run_once("sim1", 1).best
-    assert run_once("sim1", 1).regret != run_once("sim1", 2).regret
+def test_the_same_seed_gives_the_same_numbers(runs):
+    assert without_times(run_once("sim1", 1)) == without_times(runs[1])
+    assert runs[0].regret != runs[1].regret
 
 
-def test_the_summary_has_what_readers_rely_on():
-    runs = [run_once("sim1", seed, curve=False) for seed in (0, 1, 2)]
+def test_the_curve_does_not_change_the_run(runs):
+    run = run_once("sim1", 1, curve=False)
+    assert run.regret == runs[1].regret[-1:]
+    assert run.best == runs[1].best
+
+
+def test_the_summary_has_what_readers_rely_on(runs):
+    runs = [*runs, run_once("sim1", 2, curve=False)]
     runs += [run_once("sim1", seed, curve=False, method="random") for seed in (0, 1)]
     summary = Report("sim1", "fixed", runs).summary()
     ours = [run.best_value for run in runs[:3]]
@@ -63,8 +71,8 @@ def test_the_summary_has_what_readers_rely_on():
     assert json.loads(json.dumps(summary)) == summary
 
 
-def test_one_run_has_no_spread():
-    summary = Report("sim1", "fixed", [run_once("sim1", 0, curve=False)]).summary()
+def test_one_run_has_no_spread(runs):
+    summary = Report("sim1", "fixed", runs[:1]).summary()
     assert summary["std_best_value"] == 0.0
     assert summary["thresholds"]["objective"]["std"] == 0.0
     assert summary["random"] is None

@@ -1,0 +1,37 @@
+"""README, docs and examples run as they are printed."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = ["README.md", "docs/optimizer.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_blocks_run_in_order(page: str) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+    assert blocks
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, page, "exec"), names)
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_examples_run(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(example), run_name="__main__")
+    assert "Best guess" in capsys.readouterr().out
+
+
+def test_the_readme_shows_code_by_line_30() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()[:30]
+    assert any(line.startswith("![") for line in lines)
+    assert "```python" in lines
+
+
+def test_links_between_pages_resolve() -> None:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert target.startswith("http") or (page.parent / target).exists(), f"{page.name}: {target}"
