@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from crashbo.models.hyperparameters import make_kernel as make_kernel
     from crashbo.models.surrogates import FixedModel as FixedModel
     from crashbo.optimizer import Optimizer as Optimizer
-    from crashbo.optimizer import Options as Options
+    from crashbo.search import Options as Options
     from crashbo.space import Categorical as Categorical
     from crashbo.space import Float as Float
     from crashbo.space import Int as Int
@@ -30,7 +30,7 @@ _LAZY = {
     "Int": "crashbo.space",
     "Categorical": "crashbo.space",
     "Optimizer": "crashbo.optimizer",
-    "Options": "crashbo.optimizer",
+    "Options": "crashbo.search",
     "FixedModel": "crashbo.models.surrogates",
     "Result": "crashbo.minimization",
     "minimize": "crashbo.minimization",

@@ -11,54 +11,16 @@ from typing import Any, Literal, overload
 
 import numpy as np
 import torch
-from botorch.acquisition.analytic import LogExpectedImprovement
 from torch import Tensor
 
-from crashbo.acquisition.entropy import MinValueEntropySearch
-from crashbo.acquisition.failures import FailureAware
-from crashbo.acquisition.maximise import Effort, Maximum, Round, maximise, sobol
-from crashbo.acquisition.minimum import Limit, MinimumSampler, PathwiseMinimum, VirtualMinimum
 from crashbo.errors import InputError
 from crashbo.models.surrogates import FixedModel, Surrogates, build_surrogates
 from crashbo.outcome import Constraint, Trial, check_outcome
+from crashbo.search import Options, Search, make_round
 from crashbo.space import Space
 
 AcquisitionName = Literal["auto", "mes", "mesco", "logei"]
-_SAMPLERS: dict[str, MinimumSampler] = {"pathwise": PathwiseMinimum(), "virtual": VirtualMinimum()}
 _FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Options:
-    """How the optimizer searches; the defaults need no tuning.
-
-    Attributes:
-        initial: quasi-random trials before the models decide; None: 2 d, at least 3, at most 10.
-        random_start: draw the initial trials uniformly instead (the paper's way).
-        delta: accepted probability of failure of the best guess, and of the mode switch.
-        samples: of the minimum, for mES and mESCO.
-        sampler: "pathwise", or "virtual" for the paper's virtual evaluations.
-        fixed: hyperparameters that are not learned, by output ("objective" or a constraint).
-        raw: quasi-random points looked at when an acquisition is maximised.
-    """
-
-    initial: int | None = None
-    random_start: bool = False
-    delta: float = 0.05
-    samples: int = 10
-    sampler: str = "pathwise"
-    fixed: Mapping[str, FixedModel] = field(default_factory=dict)
-    raw: int = 512
-
-    def __post_init__(self) -> None:
-        if self.initial is not None and not (isinstance(self.initial, int) and self.initial >= 1):
-            raise InputError(f"`initial` must be an integer >= 1 or None; got {self.initial!r}.")
-        if not 0 < self.delta < 1:
-            raise InputError(f"`delta` must lie between 0 and 1; got {self.delta!r}.")
-        if not (isinstance(self.samples, int) and self.samples >= 1):
-            raise InputError(f"`samples` must be an integer >= 1; got {self.samples!r}.")
-        if self.sampler not in _SAMPLERS:
-            raise InputError(f"`sampler` must be one of {sorted(_SAMPLERS)}; got {self.sampler!r}.")
 
 
 @dataclass(frozen=True)
@@ -167,7 +129,7 @@ class Optimizer:
         self._pending: dict[int, Suggestion] = {}
         self._asked = 0
         self._fitted: tuple[int, Surrogates] | None = None
-        self._round = _rounding(self.space)
+        self._round = make_round(self.space)
 
     # --- what happened -----------------------------------------------------------------------
 
@@ -219,7 +181,8 @@ class Optimizer:
         elif len(self._trials) + len(self._pending) < self._initial or not self._trials or not self.space.dimension:
             suggestion = Suggestion(self._initial_point(number), number, Reason("initial"))
         else:
-            point, mode = self._search(number)
+            seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
+            point, mode = self._search(seed).next(self._acquisition_name)
             with torch.no_grad():
                 success = float(self.surrogates().log_success(point.point.unsqueeze(0)).exp())
             seconds = time.perf_counter() - begin
@@ -242,77 +205,19 @@ class Optimizer:
         count = 2 ** max(3, math.ceil(math.log2(number + 1)))
         return self.space.sobol(count, self.seed)[number]
 
-    def _search(self, number: int) -> tuple[Maximum, str]:
-        """Maximise the acquisition, or the success probability while nothing is safe."""
-        models = self.surrogates()
-        seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
-        pending = self._pending_points()
-        guess = torch.cat([models.objective.X, _nearby(models.objective.X, self._round, seed)])
-        floor = math.log1p(-self.options.delta)
-        aware = _believing(models, pending)
-        # The objective's own crashes are part of its model's mean; a constraint's are not.
-        safety = models.log_success if not models.any_stable or not models.constraints else models.log_constraints
-        looked = torch.cat([sobol(self.options.raw, self.space.dimension, seed), guess])
-        looked = looked if self._round is None else self._round(looked)
-        with torch.no_grad():
-            somewhere = models.any_stable and bool(safety(looked).max() >= floor)
-        if not somewhere:
-            score = aware.log_success
-            found = self._maximise(score, seed, guess)
-            if not models.any_stable or found.value < floor:
-                return found, "success"
-        name = self._acquisition_name
-        acquisition = self._build(name, aware, seed)
-        return self._maximise(lambda x: acquisition(x.unsqueeze(-2)), seed, guess), name
+    def _search(self, seed: int) -> Search:
+        failed = [self.space.encode(trial.params) for trial in self._trials if trial.failed]
+        pending = [self.space.encode(one) for one in self._pending.values()]
+        return Search(self.surrogates(), self.options, seed, self._points(pending), self._points(failed), self._round)
+
+    def _points(self, encoded: Sequence[np.ndarray]) -> Tensor:
+        return torch.from_numpy(np.array(encoded).reshape(len(encoded), self.space.dimension))
 
     @property
     def _acquisition_name(self) -> str:
         if self.acquisition != "auto":
             return self.acquisition
         return "mesco" if self.constraints else "mes"
-
-    def _build(self, name: str, models: Surrogates, seed: int) -> FailureAware:
-        """The acquisition on models that already believe in pending points."""
-        constraints = [models.log_constraints] if models.constraints else []
-        if name == "logei":
-            stable = models.objective.X[models.objective.fit.data.observed]
-            with torch.no_grad():
-                mean = models.objective.moments(stable)[0]
-                safe = models.log_success(stable) >= math.log(0.5)
-            best = mean[safe].min() if bool(safe.any()) else mean.min()
-            improvement = LogExpectedImprovement(models.objective, best_f=best, maximize=False)
-            return FailureAware(improvement, [models.log_success])
-        limits = (
-            [Limit(model, models.limits[key]) for key, model in models.constraints.items()] if name == "mesco" else []
-        )
-        minima = _SAMPLERS[self.options.sampler](models.objective, limits, self.options.samples, seed, self._round)
-        noise = None if self.options.fixed else models.objective.noise_variance
-        return FailureAware(MinValueEntropySearch(models.objective, minima, noise_variance=noise), constraints)
-
-    def _maximise(self, score: Any, seed: int, extra: Tensor) -> Maximum:
-        tried = torch.from_numpy(np.stack([self.space.encode(trial.params) for trial in self._trials]))
-        avoid = torch.cat([tried[[trial.failed for trial in self._trials]], self._pending_points()])
-
-        def allowed(points: Tensor) -> Tensor:
-            if not len(avoid):
-                return torch.ones(len(points), dtype=torch.bool)
-            return torch.cdist(points, avoid).amin(-1) > 1e-6
-
-        return maximise(
-            score,
-            self.space.dimension,
-            seed=seed,
-            extra=extra,
-            round_=self._round,
-            effort=Effort(raw=self.options.raw),
-            allowed=allowed,
-        )
-
-    def _pending_points(self) -> Tensor:
-        points = [self.space.encode(one) for one in self._pending.values()]
-        return (
-            torch.from_numpy(np.stack(points)) if points else torch.zeros(0, self.space.dimension, dtype=torch.float64)
-        )
 
     def surrogates(self) -> Surrogates:
         """The models of all outputs for what has been told so far (costs negated if maximising)."""
@@ -370,43 +275,15 @@ class Optimizer:
         While nothing is safe enough, the point most likely to succeed, and `feasible` says so.
         """
         models = self.surrogates()
-        floor = math.log1p(-self.options.delta)
-        X = models.objective.X
-        if not self.space.dimension:
-            return self._guess(models, X[0], floor)
-        scale = models.objective.fit.scale * float(models.objective._prior.sqrt())
-        guess = torch.cat([X, _nearby(X, self._round, self.seed)])
-        safest = maximise(models.log_success, self.space.dimension, seed=self.seed, extra=guess, round_=self._round)
-        if safest.value < floor or not models.any_stable:
-            return self._guess(models, safest.point, floor)
-
-        def score(points: Tensor) -> Tensor:
-            shortfall = (models.log_success(points) - floor).clamp_max(0.0)
-            return -models.objective.moments(points)[0] / scale + 1e3 * shortfall
-
-        def allowed(points: Tensor) -> Tensor:
-            with torch.no_grad():
-                return models.log_success(points) >= floor
-
-        guess = torch.cat([guess, safest.point.unsqueeze(0)])
-        found = maximise(
-            score,
-            self.space.dimension,
-            seed=self.seed,
-            extra=guess,
-            round_=self._round,
-            effort=Effort(raw=1024, starts=8, iterations=60),
-            allowed=allowed,
-        )
-        return self._guess(models, found.point, floor)
-
-    def _guess(self, models: Surrogates, point: Tensor, floor: float) -> Best:
+        point, feasible = models.objective.X[0], True
+        if self.space.dimension:
+            point, feasible = self._search(self.seed).best()
         with torch.no_grad():
             mean, deviation = (float(value) for value in models.objective.moments(point))
-            success = float(models.log_success(point))
+            success = float(models.log_success(point).exp())
         if not models.any_stable:
             mean, deviation = math.nan, math.nan
-        return Best(self.space.decode(point.numpy()), self._sign * mean, deviation, math.exp(success), success >= floor)
+        return Best(self.space.decode(point.numpy()), self._sign * mean, deviation, success, feasible)
 
     # --- state -------------------------------------------------------------------------------
 
@@ -485,36 +362,3 @@ def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _short(value: Any) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
-
-
-def _rounding(space: Space) -> Round | None:
-    """Rounding of discrete coordinates, gradients of the continuous ones kept; None if none are."""
-    discrete = [one for one in space.coordinates if one.kind != "continuous"]
-    if not discrete:
-        return None
-
-    def rounded(X: Tensor) -> Tensor:
-        result = X.clone()
-        for one in discrete:
-            block = X[..., one.start : one.stop].detach().clamp(0.0, 1.0).numpy()
-            result[..., one.start : one.stop] = torch.from_numpy(np.ascontiguousarray(one.round(block)))
-        return result
-
-    return rounded
-
-
-def _nearby(X: Tensor, round_: Round | None, seed: int) -> Tensor:
-    """Points around the trials, near and far, `2n x d`."""
-    generator = torch.Generator().manual_seed(seed)
-    noise = torch.randn(2, *X.shape, dtype=X.dtype, generator=generator)
-    radius = X.new_tensor([0.02, 0.1]).reshape(2, 1, 1)
-    points = (X + radius * noise).clamp(0.0, 1.0).flatten(0, 1)
-    return points if round_ is None else round_(points)
-
-
-def _believing(models: Surrogates, pending: Tensor) -> Surrogates:
-    """The models with pending points believed to return their means."""
-    if not len(pending):
-        return models
-    constraints = {name: model.believing(pending) for name, model in models.constraints.items()}
-    return Surrogates(models.objective.believing(pending), constraints, models.limits, models.any_stable)

@@ -119,7 +119,7 @@ class VirtualFunction:
         self.white[:n] = solve_triangular(model.factor.numpy(), model.targets.numpy(), lower=True)
         self.X = np.zeros((n + capacity, d))
         self.X[:n] = model.X.numpy()
-        self.noise = max(model.fit.given.noise_variance, 1e-8 * float(model._prior))
+        self.noise = max(model.fit.given.noise_variance, 1e-8 * float(model.prior_variance))
 
     def __call__(self, x: np.ndarray) -> float:
         """Reveal the sample at `d`, with noise, in the model's own units."""

@@ -60,13 +60,13 @@ class Predictor(Model):
         if pending is not None and len(pending):
             with torch.no_grad():
                 mean = self._latent(pending)[0]
-            believed = torch.full_like(mean, max(fit.given.noise_variance, 1e-6 * float(self._prior)))
+            believed = torch.full_like(mean, max(fit.given.noise_variance, 1e-6 * float(self.prior_variance)))
             self._set(torch.cat([fit.data.X, pending]), torch.cat([targets, mean]), torch.cat([variances, believed]))
 
     def _set(self, X: Tensor, targets: Tensor, variances: Tensor) -> None:
         with torch.no_grad():
             prior = covariance(self.kernel, X)
-            self._prior = prior.diagonal().mean()
+            self.prior_variance = prior.diagonal().mean()
             factor, info = torch.linalg.cholesky_ex(prior + torch.diag_embed(variances))
             if info.any():
                 raise NumericalError("the posterior covariance is not positive definite; raise `noise_std`.")
@@ -94,7 +94,7 @@ class Predictor(Model):
         mean = (cross @ self.weights).squeeze(-1)
         half = torch.linalg.solve_triangular(self.factor, cross.mT, upper=False)
         prior = self.kernel(flat, diag=True) if not is_plain(self.kernel) else self.kernel.outputscale
-        variance = (prior - half.square().sum(-2)).clamp_min(1e-12 * self._prior)
+        variance = (prior - half.square().sum(-2)).clamp_min(1e-12 * self.prior_variance)
         return mean.reshape(X.shape[:-1]), variance.reshape(X.shape[:-1])
 
     def moments(self, X: Tensor) -> tuple[Tensor, Tensor]:

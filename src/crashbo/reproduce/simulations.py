@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from crashbo.models.surrogates import FixedModel
-from crashbo.optimizer import Optimizer, Options
+from crashbo.optimizer import Optimizer
 from crashbo.outcome import CRASHED, VIOLATED, Constraint
 from crashbo.problems import SYNTHETIC, Problem
+from crashbo.search import Options
 
 Job: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
