@@ -298,7 +298,7 @@ def test_a_state_must_be_one(tmp_path):
     path.write_text("not json")
     with pytest.raises(InputError, match=r"`path` must be a file written by `save`; .* is not JSON"):
         Optimizer.load(path)
-    with pytest.raises(InputError, match="`state` must have format 1; got 99"):
+    with pytest.raises(InputError, match="`state` must be a saved optimizer of format 1; got format 99"):
         Optimizer.from_json({"format": 99})
 
 

@@ -39,7 +39,9 @@ def test_a_constraint_has_a_name_and_perhaps_a_limit():
 
 @pytest.mark.parametrize("name", ["", "two words", "1st", "a-b", None, 3, "objective", "params"])
 def test_a_constraint_must_be_named_by_an_identifier(name):
-    with pytest.raises(InputError, match="`name` must be an identifier other than 'objective' and 'params'; got"):
+    with pytest.raises(
+        InputError, match="`name` must be an identifier other than objective, params, reason, self; got"
+    ):
         Constraint(name)
 
 

@@ -1,9 +1,9 @@
 """Run a whole optimization in one call."""
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from crashbo.errors import InputError
 from crashbo.optimizer import Best, Optimizer
-from crashbo.outcome import CRASHED, Crash, Trial
+from crashbo.outcome import CRASHED, Crash, Trial, as_scalar
 from crashbo.space import Space
 
 Callback = Callable[[Optimizer, Trial], bool | None]
@@ -68,7 +68,7 @@ def minimize(
     """
     if isinstance(n_trials, bool) or not isinstance(n_trials, int) or n_trials < 1:
         raise InputError(f"`n_trials` must be an integer >= 1; got {n_trials!r}.")
-    optimizer = optimizer or _resume(state) or _new(space, settings)
+    optimizer = optimizer or _resume(state, space, settings) or _new(space, settings)
     interrupted = False
     console = Console(stderr=True)
     bar = Progress(
@@ -105,8 +105,21 @@ def minimize(
     )
 
 
-def _resume(state: str | Path | None) -> Optimizer | None:
-    return Optimizer.load(state) if state is not None and Path(state).exists() else None
+def _resume(
+    state: str | Path | None, space: Space | Mapping[str, Any] | None, settings: dict[str, Any]
+) -> Optimizer | None:
+    """Load the state if there is one; refuse it if it belongs to another problem."""
+    if state is None or not Path(state).exists():
+        return None
+    loaded = Optimizer.load(state)
+    if space is not None:
+        wanted, found = _new(space, settings).to_json(), loaded.to_json()
+        for name in ("space", "constraints", "direction", "acquisition", "seed", "options"):
+            if json.dumps(wanted[name]) != json.dumps(found[name]):
+                raise InputError(
+                    f"`state` must belong to the same problem; {state} has another {name}. Use another file."
+                )
+    return loaded
 
 
 def _new(space: Space | Mapping[str, Any] | None, settings: dict[str, Any]) -> Optimizer:
@@ -126,9 +139,9 @@ def _one(rollout: Callable[[dict[str, Any]], Any], optimizer: Optimizer) -> Tria
         values = dict(outcome) if isinstance(outcome, Mapping) else {"objective": outcome}
         if "objective" not in values:
             raise InputError(f"`rollout` must return 'objective' in its mapping; got {sorted(values)}.")
-        objective = values.pop("objective")
-        if isinstance(objective, Real) and not math.isfinite(objective):
-            return optimizer.tell(suggestion, CRASHED, reason=f"cost {float(objective)}", **values)
+        objective = as_scalar(values.pop("objective"))
+        if isinstance(objective, float) and not math.isfinite(objective):
+            return optimizer.tell(suggestion, CRASHED, reason=f"cost {objective}", **values)
         return optimizer.tell(suggestion, objective, **values)
     except BaseException:
         if suggestion in optimizer.pending:

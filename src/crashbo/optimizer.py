@@ -109,6 +109,10 @@ class Optimizer:
             options: how to search.
         """
         self.space = space if isinstance(space, Space) else Space(space)
+        if isinstance(constraints, (str, Constraint)):
+            raise InputError(f"`constraints` must be a list; got {constraints!r}. Put it in brackets.")
+        if options is not None and not isinstance(options, Options):
+            raise InputError(f"`options` must be crashbo.Options or None; got {options!r}.")
         self.constraints = tuple(_as_constraint(one) for one in constraints)
         names = [one.name for one in self.constraints]
         if len(set(names)) < len(names):
@@ -150,7 +154,9 @@ class Optimizer:
         Expected values given all trials; the models themselves work with the most probable ones,
         which hug the worst value seen and are the safer choice (`Reason.thresholds`).
         """
-        return self._signed(self.surrogates().expected_thresholds()) if self._trials else {}
+        if not self._trials or not self.space.dimension:
+            return {}
+        return self._signed(self.surrogates().expected_thresholds())
 
     def _signed(self, thresholds: dict[str, float]) -> dict[str, float]:
         return {name: value * self._sign if name == "objective" else value for name, value in thresholds.items()}
@@ -176,8 +182,9 @@ class Optimizer:
     def _ask_one(self) -> Suggestion:
         begin = time.perf_counter()
         number = self._asked
-        if number < len(self.initial_points):
-            suggestion = Suggestion(self.initial_points[number], number, Reason("given"))
+        given = self._next_given()
+        if given is not None:
+            suggestion = Suggestion(given, number, Reason("given"))
         elif len(self._trials) + len(self._pending) < self._initial or not self._trials or not self.space.dimension:
             suggestion = Suggestion(self._initial_point(number), number, Reason("initial"))
         else:
@@ -192,6 +199,16 @@ class Optimizer:
         self._asked += 1
         return suggestion
 
+    def _next_given(self) -> dict[str, Any] | None:
+        """The first of the user's initial points that is neither out nor told."""
+        seen = [dict(one) for one in self.pending] + [dict(trial.params) for trial in self._trials]
+        for point in self.initial_points:
+            if point in seen:
+                seen.remove(point)
+            else:
+                return point
+        return None
+
     @property
     def _initial(self) -> int:
         if self.options.initial is not None:
@@ -203,7 +220,10 @@ class Optimizer:
             return self.space.sample(1, np.random.default_rng([self.seed, number]))[0]
         # Powers of two keep the sequence balanced; later ones only extend it.
         count = 2 ** max(3, math.ceil(math.log2(number + 1)))
-        return self.space.sobol(count, self.seed)[number]
+        points = self.space.sobol(2 * count, self.seed)
+        taken = [dict(trial.params) for trial in self._trials if trial.failed] + [dict(one) for one in self.pending]
+        fresh = [point for point in points[number:] if point not in taken]
+        return fresh[0] if fresh else points[number]
 
     def _search(self, seed: int) -> Search:
         failed = [self.space.encode(trial.params) for trial in self._trials if trial.failed]
@@ -247,7 +267,11 @@ class Optimizer:
         checked = self.space.validate(params)
         cost, seen = check_outcome(objective, constraints, self.constraints)
         number = getattr(params, "number", None)
-        if number is not None and number not in self._pending:
+        if (
+            number is not None
+            and self._pending.get(number) is not params
+            and dict(self._pending.get(number, {})) != checked
+        ):
             raise InputError(f"`params` must be a suggestion that is still out; got number {number}, told already.")
         if number is None:
             number = next((key for key, one in self._pending.items() if dict(one) == checked), None)
@@ -274,16 +298,26 @@ class Optimizer:
 
         While nothing is safe enough, the point most likely to succeed, and `feasible` says so.
         """
+        if not self.space.dimension:
+            return self._only_guess()
         models = self.surrogates()
-        point, feasible = models.objective.X[0], True
-        if self.space.dimension:
-            point, feasible = self._search(self.seed).best()
+        point, feasible = self._search(self.seed).best()
         with torch.no_grad():
             mean, deviation = (float(value) for value in models.objective.moments(point))
             success = float(models.log_success(point).exp())
         if not models.any_stable:
             mean, deviation = math.nan, math.nan
         return Best(self.space.decode(point.numpy()), self._sign * mean, deviation, success, feasible)
+
+    def _only_guess(self) -> Best:
+        """The best guess where there is nothing to choose: plain statistics of the trials."""
+        if not self._trials:
+            raise InputError("`trials` must hold at least one trial before there is a best guess; got none. Tell one.")
+        costs = [trial.objective for trial in self._trials if trial.objective is not None]
+        success = 1 - sum(trial.failed for trial in self._trials) / len(self._trials)
+        mean, deviation = (float(np.mean(costs)), float(np.std(costs))) if costs else (math.nan, math.nan)
+        params = dict(self._trials[0].params)
+        return Best(params, mean, deviation, success, success >= 1 - self.options.delta)
 
     # --- state -------------------------------------------------------------------------------
 
@@ -296,7 +330,7 @@ class Optimizer:
             "direction": self.direction,
             "acquisition": self.acquisition,
             "seed": self.seed,
-            "initial_points": self.initial_points,
+            "initial_points": [dict(point) for point in self.initial_points],
             "options": asdict(self.options),
             "asked": self._asked,
             "trials": [asdict(trial) for trial in self._trials],
@@ -308,8 +342,16 @@ class Optimizer:
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> "Optimizer":
         """Restore an optimizer from `to_json`."""
-        if state.get("format") != _FORMAT:
-            raise InputError(f"`state` must have format {_FORMAT}; got {state.get('format')!r}.")
+        found = state.get("format") if isinstance(state, Mapping) else None
+        if found != _FORMAT:
+            raise InputError(f"`state` must be a saved optimizer of format {_FORMAT}; got format {found!r}.")
+        try:
+            return cls._restore(state)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"`state` must be complete; got one with a broken part ({error!r}).") from error
+
+    @classmethod
+    def _restore(cls, state: Mapping[str, Any]) -> "Optimizer":
         options = dict(state["options"])
         options["fixed"] = {name: FixedModel(**_tuples(one)) for name, one in options["fixed"].items()}
         optimizer = cls(

@@ -9,6 +9,9 @@ from typing import Any
 
 from crashbo.errors import CrashBOError, InputError
 
+_LARGEST = 1e100
+_TAKEN = ("objective", "params", "reason", "self")
+
 
 class Label(Enum):
     """An outcome without a value."""
@@ -52,12 +55,13 @@ class Constraint:
     threshold: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.isidentifier() or self.name in ("objective", "params"):
+        if not isinstance(self.name, str) or not self.name.isidentifier() or self.name in _TAKEN:
             raise InputError(
-                f"`name` must be an identifier other than 'objective' and 'params'; got {self.name!r}. "
+                f"`name` must be an identifier other than {', '.join(_TAKEN)}; got {self.name!r}. "
                 "It becomes an argument of `tell`."
             )
-        if self.threshold is not None and not (_is_number(self.threshold) and math.isfinite(self.threshold)):
+        limit = as_scalar(self.threshold)
+        if limit is not None and not (is_number(limit) and abs(limit) <= _LARGEST):
             raise InputError(f"`threshold` must be a finite number or None; got {self.threshold!r}.")
 
 
@@ -122,14 +126,27 @@ def check_outcome(
     return cost, seen
 
 
-def _is_number(value: object) -> bool:
+def as_scalar(value: Any) -> Any:
+    """Unpack NumPy and torch scalars and one-element arrays; anything else is returned as it is."""
+    try:
+        return value.item() if hasattr(value, "item") else value
+    except (ValueError, RuntimeError):
+        return value
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number, and not a bool."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _finite(name: str, value: object, label: str) -> float:
-    item: Any = value.item() if hasattr(value, "item") and getattr(value, "size", 1) == 1 else value
-    if not _is_number(item) or not math.isfinite(item):
+    item = as_scalar(value)
+    try:
+        number = float(item) if is_number(item) else math.nan
+    except OverflowError:  # an int no double can hold
+        number = math.inf
+    if not math.isfinite(number):
         raise InputError(f"`{name}` must be a finite number or {label}; got {value!r}.")
-    if abs(item) > 1e100:
+    if abs(number) > _LARGEST:
         raise InputError(f"`{name}` must be below 1e100 in size; got {value!r}.")
-    return float(item)
+    return number

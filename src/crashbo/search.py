@@ -16,6 +16,7 @@ from crashbo.acquisition.maximise import Effort, Maximum, Round, maximise, sobol
 from crashbo.acquisition.minimum import Limit, MinimumSampler, PathwiseMinimum, VirtualMinimum
 from crashbo.errors import InputError
 from crashbo.models.surrogates import FixedModel, Surrogates
+from crashbo.outcome import is_number
 from crashbo.space import Space
 
 _SAMPLERS: dict[str, MinimumSampler] = {"pathwise": PathwiseMinimum(), "virtual": VirtualMinimum()}
@@ -44,12 +45,14 @@ class Options:
     raw: int = 512
 
     def __post_init__(self) -> None:
-        if self.initial is not None and not (isinstance(self.initial, int) and self.initial >= 1):
-            raise InputError(f"`initial` must be an integer >= 1 or None; got {self.initial!r}.")
-        if not 0 < self.delta < 1:
+        for name in ("initial", "samples", "raw"):
+            value = getattr(self, name)
+            allowed = value is None and name == "initial"
+            if not allowed and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                rule = "an integer >= 1 or None" if name == "initial" else "an integer >= 1"
+                raise InputError(f"`{name}` must be {rule}; got {value!r}.")
+        if not (is_number(self.delta) and 0 < self.delta < 1):
             raise InputError(f"`delta` must lie between 0 and 1; got {self.delta!r}.")
-        if not (isinstance(self.samples, int) and self.samples >= 1):
-            raise InputError(f"`samples` must be an integer >= 1; got {self.samples!r}.")
         if self.sampler not in _SAMPLERS:
             raise InputError(f"`sampler` must be one of {sorted(_SAMPLERS)}; got {self.sampler!r}.")
 
@@ -90,18 +93,35 @@ class Search:
             The point and the mode: "success" or the acquisition's name.
         """
         models = _believing(self.models, self.pending)
+        if not models.any_stable:
+            return self._explore(models), "success"
         if not self._safe_somewhere():
             found = self._maximise(models.log_success)
-            if not models.any_stable or found.value < self._floor:
+            if found.value < self._floor:
                 return found, "success"
         score = self._build(acquisition, models)
         return self._maximise(lambda x: score(x.unsqueeze(-2))), acquisition
 
+    def _explore(self, models: Surrogates) -> Maximum:
+        """Maximise the success probability while nothing has succeeded, away from the faces.
+
+        Crashes alone make the corners look best, being farthest from all of them. Keeping half a
+        cell's distance, a cell being the share of each trial, covers the cube like a grid does.
+        """
+        tried = len(self.failed) + len(self.pending)
+        margin = min(0.25, 0.5 * (tried + 2) ** (-1.0 / self._dimension))
+
+        def inside(points: Tensor) -> Tensor:
+            moved = margin + (1 - 2 * margin) * points
+            return moved if self.round_ is None else self.round_(moved)
+
+        found = self._maximise(lambda x: models.log_success(inside(x)))
+        point = inside(found.point.unsqueeze(0)).squeeze(0)
+        return Maximum(point, found.value)
+
     def _safe_somewhere(self) -> bool:
         """A first look whether any point is likely enough to succeed."""
         models = self.models
-        if not models.any_stable:
-            return False
         # The objective's own crashes are part of its model's mean; a constraint's are not.
         safety = models.log_constraints if models.constraints else models.log_success
         looked = torch.cat([sobol(self.options.raw, self._dimension, self.seed), self._guesses()])

@@ -83,9 +83,10 @@ def test_pathwise_minima_are_those_of_the_same_paths_on_a_grid(dimension, constr
     brute = on_grid(cost, others, [one.threshold for one in bounds])
     assert brute.isfinite().all()
     error = sampled - brute
-    assert float(error.min()) > -0.1  # no better than the grid's mesh allows
+    # In units of the prior standard deviation; the mesh of the square's grid is coarser.
+    assert float(error.min()) > (-0.005 if dimension == 1 else -0.1)
     assert float(error.quantile(0.9)) < 0.005
-    assert float(error.max()) < 0.1  # a tenth of the prior standard deviation
+    assert float(error.max()) < (0.005 if dimension == 1 else 0.03)
 
 
 @pytest.mark.parametrize("constrained", [False, True])

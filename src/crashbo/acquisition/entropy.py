@@ -7,6 +7,7 @@ import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
+from gpytorch.settings import min_fixed_noise
 from torch import Tensor
 
 from crashbo.errors import InputError
@@ -58,20 +59,33 @@ def log_information(t: Tensor) -> Tensor:
     return value
 
 
-class _Shrinkage(torch.autograd.Function):
-    """w(t) = 1 - r (r + t), the share of variance a cut leaves, with its derivative."""
+class _LogNoisyInformation(torch.autograd.Function):
+    """log(-log(1 - s u) / 2) with u = r (r + t), the share of variance a cut takes, and its derivatives."""
 
     @staticmethod
-    def forward(ctx: Any, t: Tensor) -> Tensor:
+    def forward(ctx: Any, t: Tensor, share: Tensor) -> Tensor:
         hazard, excess, shrinkage = truncation(t)
-        # dw/dt = r d^2 - r w with r' = -r d and d' = w.
-        ctx.save_for_backward(hazard * (excess.square() - shrinkage))
-        return shrinkage
+        taken = hazard * excess
+        left = share * shrinkage + (1 - share)  # = 1 - s u without cancellation as u -> 1
+        small = share * taken < 0.5
+        lost = torch.where(small, -torch.log1p(-torch.where(small, share * taken, 0.0)), -left.log())
+        # -log(1 - s u) -> s u as u -> 0, where logs of r and d replace products that underflow.
+        positive = t.clamp_min(0.0)
+        log_hazard = -0.5 * positive.square() - _LOG_ROOT_2PI - torch.special.log_ndtr(positive)
+        log_taken = log_hazard + (positive + log_hazard.exp()).clamp_min(1e-300).log()
+        tiny = (t > 0) & (share * taken < 1e-8)
+        value = torch.where(tiny, share.log() + log_taken, lost.clamp_min(1e-300).log())
+        # du/dt = -r (d^2 - w); divided by u = r d it is -(d - w / d), which never underflows.
+        relative = -(excess - shrinkage / excess.clamp_min(1e-300))
+        by_t = torch.where(tiny, relative, share * taken * relative / left / lost.clamp_min(1e-300))
+        by_share = torch.where(tiny, 1 / share, taken / left / lost.clamp_min(1e-300))
+        ctx.save_for_backward(by_t, by_share)
+        return value - math.log(2)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        (slope,) = ctx.saved_tensors
-        return gradients[0] * slope
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        by_t, by_share = ctx.saved_tensors
+        return gradients[0] * by_t, gradients[0] * by_share
 
 
 def log_noisy_information(t: Tensor, share: Tensor) -> Tensor:
@@ -86,9 +100,8 @@ def log_noisy_information(t: Tensor, share: Tensor) -> Tensor:
         t: standard deviations by which the mean lies above the minimum.
         share: in (0, 1], the part of an evaluation's variance that is not noise.
     """
-    shrinkage: Tensor = _Shrinkage.apply(t)
-    lost = (share * (1 - shrinkage)).clamp(1e-300, 1 - 1e-15)
-    return (-torch.log1p(-lost)).clamp_min(1e-300).log() - math.log(2)
+    value: Tensor = _LogNoisyInformation.apply(*torch.broadcast_tensors(t, share))
+    return value
 
 
 class MinValueEntropySearch(AcquisitionFunction):
@@ -151,5 +164,6 @@ def believe(model: Model, X: Tensor) -> Model:
         return believer
     with torch.no_grad():
         posterior: Any = model.posterior(X)
-        noise = torch.full_like(posterior.mean, 1e-6) * posterior.variance.max().clamp_min(1e-12)
-        return model.condition_on_observations(X, posterior.mean, noise=noise)
+        noise = torch.full_like(posterior.mean, 1e-5) * posterior.variance.max().clamp_min(1e-12)
+        with min_fixed_noise(double_value=1e-300):  # gpytorch's floor is absolute
+            return model.condition_on_observations(X, posterior.mean, noise=noise)

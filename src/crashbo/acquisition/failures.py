@@ -8,7 +8,7 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from crashbo.acquisition.entropy import MinValueEntropySearch
+from crashbo.acquisition.entropy import MinValueEntropySearch, believe
 
 LogSuccess = Callable[[Tensor], Tensor]
 
@@ -46,14 +46,20 @@ class FailureAware(AcquisitionFunction):
         model: Any = getattr(acquisition, "model", None)
         super().__init__(model=model)
         self.acquisition = acquisition
+        self._plain = model
         self.constraints = list(constraints)
         self.success_only = success_only or acquisition is None
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
         """Pass pending points on to the acquisition."""
         self.X_pending: Tensor | None = X_pending  # type: ignore[assignment]
-        if self.acquisition is not None:
+        if isinstance(self.acquisition, MinValueEntropySearch):
             self.acquisition.set_X_pending(X_pending)
+        elif self.acquisition is not None:
+            # Analytic acquisitions of BoTorch refuse pending points; their model can believe in them.
+            self.acquisition.model = self._plain
+            if X_pending is not None and len(X_pending):
+                self.acquisition.model = believe(self._plain, X_pending)
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:

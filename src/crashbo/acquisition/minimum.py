@@ -75,7 +75,9 @@ class PathwiseMinimum:
                 violation = violation + (path(X) - threshold).clamp_min(0.0)
             return value, violation
 
-        points = torch.cat([sobol(self.raw, dimension, seed), objective.X])
+        # Stretched a little, so that the faces, where minima like to be, are looked at too.
+        spread = ((sobol(self.raw, dimension, seed) - 0.5) * 1.1 + 0.5).clamp(0.0, 1.0)
+        points = torch.cat([spread, objective.X])
         X = rounded(points)
         best, value = _better(X.expand(count, -1, dimension), *rank(X))
         radius = 0.5 / self.raw ** (1.0 / dimension) + 0.05

@@ -75,7 +75,8 @@ class Predictor(Model):
 
     def believing(self, pending: Tensor) -> "Predictor":
         """This model with points under way believed to return their mean."""
-        return Predictor(self.fit, pending=pending)
+        earlier = self.X[len(self.fit.data.X) :]
+        return Predictor(self.fit, pending=torch.cat([earlier, pending]))
 
     @property
     def threshold(self) -> float:

@@ -145,8 +145,10 @@ def _settings(space: Space, data: HybridData, fixed: FixedModel | None, threshol
     if fixed is not None:
         return fixed.settings(space.dimension, threshold)
     if data.observed.numel() == 0:
-        # Labels of one kind teach no lengthscale: explore with a moderate one.
+        # Labels of one kind teach no lengthscale: explore with one that shrinks with the gaps between
+        # trials, so that the largest gap stays the likeliest place of a success.
         kernel = make_kernel(space.dimension, "matern32")
-        kernel.base_kernel.lengthscale = 0.25 * math.sqrt(space.dimension)
+        gap = len(data.X) ** (-1.0 / space.dimension)
+        kernel.base_kernel.lengthscale = max(0.03, 0.25 * math.sqrt(space.dimension) * gap)
         return ModelSettings(kernel=kernel, threshold=threshold, standardize=False)
     return ModelSettings(threshold=threshold)
