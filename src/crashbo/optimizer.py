@@ -266,15 +266,7 @@ class Optimizer:
         """
         checked = self.space.validate(params)
         cost, seen = check_outcome(objective, constraints, self.constraints)
-        number = getattr(params, "number", None)
-        if (
-            number is not None
-            and self._pending.get(number) is not params
-            and dict(self._pending.get(number, {})) != checked
-        ):
-            raise InputError(f"`params` must be a suggestion that is still out; got number {number}, told already.")
-        if number is None:
-            number = next((key for key, one in self._pending.items() if dict(one) == checked), None)
+        number = self._number_of(params, checked)
         trial = Trial(len(self._trials), checked, cost, seen, str(reason))
         self._trials.append(trial)
         if number is not None:
@@ -283,13 +275,20 @@ class Optimizer:
 
     def forget(self, params: Mapping[str, Any]) -> None:
         """Withdraw a suggestion that will not be tried."""
-        number = getattr(params, "number", None)
-        checked = dict(params)
+        number = self._number_of(params, dict(params))
         if number is None:
-            number = next((key for key, one in self._pending.items() if dict(one) == checked), None)
-        if number not in self._pending:
-            raise InputError(f"`params` must be a suggestion that is still out; got {checked}.")
+            raise InputError(f"`params` must be a suggestion that is still out; got {dict(params)}.")
         del self._pending[number]
+
+    def _number_of(self, params: Mapping[str, Any], checked: Mapping[str, Any]) -> int | None:
+        """Which pending suggestion these params are; None if they were never asked for."""
+        number = getattr(params, "number", None)
+        if number is None:
+            return next((key for key, one in self._pending.items() if dict(one) == checked), None)
+        mine = self._pending.get(number)
+        if mine is None or (mine is not params and dict(mine) != checked):
+            raise InputError(f"`params` must be a suggestion that is still out; got number {number}, told already.")
+        return int(number)
 
     # --- best --------------------------------------------------------------------------------
 

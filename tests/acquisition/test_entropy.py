@@ -205,3 +205,11 @@ def test_pending_points_may_be_given_at_once():
 def test_bad_minima_are_refused(minima):
     with pytest.raises(InputError, match="`minima` must be a vector of finite samples; got shape"):
         MinValueEntropySearch(predictor(), double(minima))
+
+
+def test_greedy_planning_by_optimize_acqf_spreads_the_batch() -> None:
+    acquisition = MinValueEntropySearch(standard_gp(), double([-0.5, -0.2]))
+    bounds = double([[0.0], [1.0]])
+    torch.manual_seed(0)
+    points, _ = optimize_acqf(acquisition, bounds, q=3, num_restarts=4, raw_samples=64, sequential=True)
+    assert torch.pdist(points).min() > 1e-3
