@@ -139,7 +139,16 @@ class MinValueEntropySearch(AcquisitionFunction):
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
         """Believe pending points to return their mean, so that others become more attractive."""
         self.X_pending: Tensor | None = X_pending  # type: ignore[assignment]
-        self.model = self._plain if X_pending is None or not len(X_pending) else believe(self._plain, X_pending)
+        self.model, self._cut = self._plain, self.minima
+        if X_pending is None or not len(X_pending):
+            return
+        self.model = believe(self._plain, X_pending)
+        # A believed value is known: no sample of the minimum may lie above it, or measuring it once
+        # more would seem to tell everything.
+        with torch.no_grad():
+            known: Any = self.model.posterior(X_pending.unsqueeze(-2))
+            lowest = (known.mean - 5 * known.variance.clamp_min(0.0).sqrt()).min()
+        self._cut = torch.minimum(self.minima, lowest)
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
@@ -147,7 +156,7 @@ class MinValueEntropySearch(AcquisitionFunction):
         posterior: Any = self.model.posterior(X)
         mean = posterior.mean.squeeze(-1).squeeze(-1)
         deviation = posterior.variance.clamp_min(1e-300).sqrt().squeeze(-1).squeeze(-1)
-        t = (mean.unsqueeze(-1) - self.minima) / deviation.unsqueeze(-1)
+        t = (mean.unsqueeze(-1) - self._cut) / deviation.unsqueeze(-1)
         if self.noise_variance is None:
             information = log_information(t)
         else:
