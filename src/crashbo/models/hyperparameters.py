@@ -231,7 +231,12 @@ def _learn_small(
     bounds = [(math.log(_SHORTEST), math.log(1e3))] * d
     bounds += [(math.log(_SCALE_RANGE[0]), math.log(_SCALE_RANGE[1]))]
     bounds += [(math.log(_NOISE_RANGE[0]), math.log(_NOISE_RANGE[1])), (-math.inf, math.inf)]
-    minimize(negative, theta, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iterations})
+    # The evidence has several modes; a second start, smoother and larger, finds the other likely one.
+    smooth = theta.copy()
+    smooth[:d] += math.log(2.0)
+    smooth[d] += math.log(10.0)
+    for begin, iterations in ((theta, max_iterations), (smooth, min(30, max_iterations))):
+        minimize(negative, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": iterations})
     if len(best[1]) == 0:
         return given.noise_variance
     with torch.no_grad():
