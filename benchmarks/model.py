@@ -22,8 +22,10 @@ from crashbo.models.hyperparameters import covariance, make_kernel
 from crashbo.models.threshold import ThresholdRule, estimate_threshold, make_labels
 
 
-def hybrid(n: int, d: int, *, lengthscale: float, seed: int = 0) -> tuple[BaseGaussian, torch.Tensor]:
-    """A random function over random points; the highest 40 % of it crash."""
+def hybrid(
+    n: int, d: int, *, lengthscale: float, seed: int = 0, labels_only: bool = False
+) -> tuple[BaseGaussian, torch.Tensor]:
+    """A random function over random points; the highest 40 % of it crash; costs seen unless `labels_only`."""
     generator = torch.Generator().manual_seed(seed)
     X = torch.rand(n, d, dtype=torch.float64, generator=generator)
     kernel = make_kernel(d, "matern32")
@@ -33,7 +35,7 @@ def hybrid(n: int, d: int, *, lengthscale: float, seed: int = 0) -> tuple[BaseGa
     factor = torch.linalg.cholesky(prior + 1e-8 * torch.eye(n))
     f = factor @ torch.randn(n, dtype=torch.float64, generator=generator)
     stable = f <= f.quantile(0.6)
-    observed = stable.nonzero().squeeze(-1)
+    observed = stable.nonzero().squeeze(-1)[: 0 if labels_only else n]
     base = condition_on_costs(prior, observed, f[observed], prior.new_tensor(0.02**2))
     return base, torch.where(stable, 1.0, -1.0).double()
 
@@ -50,8 +52,8 @@ def interleaved(first: Callable[[], object], second: Callable[[], object], repea
     return statistics.median(times[0]), statistics.median(times[1])
 
 
-def ep_against_cholesky(n: int, d: int, lengthscale: float) -> dict[str, float]:
-    base, sign = hybrid(n, d, lengthscale=lengthscale)
+def ep_against_cholesky(n: int, d: int, lengthscale: float, *, labels_only: bool = False) -> dict[str, float]:
+    base, sign = hybrid(n, d, lengthscale=lengthscale, labels_only=labels_only)
     labels = make_labels(sign, 0.3, 0.0)
     spd = base.covariance + torch.eye(n)
     sweeps = expectation_propagation(base.mean, base.covariance, labels).sweeps
@@ -109,6 +111,9 @@ def main() -> None:
     figures = {
         "EP fit, n = 1000, d = 6, in Cholesky factorisations (limit 60)": ep_against_cholesky(1000, 6, 1.0),
         "EP fit, n = 1000, d = 2, in Cholesky factorisations (limit 60)": ep_against_cholesky(1000, 2, 0.3),
+        "The same without any cost, all 1000 labels at work (no limit set)": ep_against_cholesky(
+            1000, 2, 0.3, labels_only=True
+        ),
         "Threshold estimate, n = 50, in EP fits (limit 10)": threshold_against_ep(50),
         "Prediction at 1000 points, n = 200, in gpytorch predictions (limit 1)": prediction_against_gpytorch(200, 1000),
         "Peak memory of one EP fit, in n x n matrices": {

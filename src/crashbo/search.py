@@ -11,7 +11,7 @@ from botorch.acquisition.analytic import LogExpectedImprovement
 from torch import Tensor
 
 from crashbo.acquisition.entropy import MinValueEntropySearch
-from crashbo.acquisition.failures import FailureAware
+from crashbo.acquisition.failures import FailureAware, success_somewhere
 from crashbo.acquisition.maximise import Effort, Maximum, Round, maximise, sobol
 from crashbo.acquisition.minimum import Limit, MinimumSampler, PathwiseMinimum, VirtualMinimum
 from crashbo.errors import InputError
@@ -125,8 +125,7 @@ class Search:
         # The objective's own crashes are part of its model's mean; a constraint's are not.
         safety = models.log_constraints if models.constraints else models.log_success
         looked = torch.cat([sobol(self.options.raw, self._dimension, self.seed), self._guesses()])
-        with torch.no_grad():
-            return bool(safety(looked if self.round_ is None else self.round_(looked)).max() >= self._floor)
+        return success_somewhere([safety], looked if self.round_ is None else self.round_(looked), self.options.delta)
 
     def _build(self, name: str, models: Surrogates) -> FailureAware:
         """The acquisition, on models that already believe in pending points."""
