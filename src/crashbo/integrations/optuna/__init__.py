@@ -1,0 +1,43 @@
+"""CrashBO in Optuna: a sampler that learns from failed trials, and helpers that say what a failure was."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from crashbo.integrations.optuna.records import (
+    Record,
+    correct,
+    crashing,
+    lost_worker,
+    read,
+    report,
+    report_crash,
+    report_transient,
+)
+
+if TYPE_CHECKING:
+    from crashbo.integrations.optuna.sampler import CrashBOSampler as CrashBOSampler
+
+# Imported on first use: recording a result must not pay for torch.
+_LAZY = {"CrashBOSampler": "crashbo.integrations.optuna.sampler"}
+
+__all__ = [
+    "CrashBOSampler",
+    "Record",
+    "correct",
+    "crashing",
+    "lost_worker",
+    "read",
+    "report",
+    "report_crash",
+    "report_transient",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'crashbo.integrations.optuna' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

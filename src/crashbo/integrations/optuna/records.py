@@ -1,0 +1,291 @@
+"""How outcomes are written on Optuna trials and read back. No torch here.
+
+On a trial, as user attributes: "crash" (reason), "transient" (reason), "constraint:<name>" (a number or
+"violated"). A finished trial cannot be changed in Optuna, so corrections are user attributes of the study,
+"crashbo:correction:<number>", a list of entries that is only ever added to.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from crashbo.errors import InputError
+from crashbo.outcome import CRASHED, VIOLATED, Constraint, Crash, check_outcome
+
+Status: TypeAlias = Literal["finished", "crashed", "pending", "ignored"]
+Learn: TypeAlias = bool | Callable[[FrozenTrial], bool]
+R = TypeVar("R")
+
+CRASH, TRANSIENT, CONSTRAINT = "crash", "transient", "constraint:"
+CORRECTION = "crashbo:correction:"
+SUGGESTION, RETRY_OF = "crashbo:suggestion", "crashbo:retry_of"  # system attributes, written by the sampler
+_VIOLATED = "violated"
+_LARGEST = 1e100  # what a model can take, as in `crashbo.outcome`
+PRUNED_CHOICES = ("ignore", "crash", "value")
+CORRECTIONS = ("finished", "crashed", "transient", "deleted", "restored")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One trial of a study as CrashBO sees it.
+
+    Attributes:
+        number: of the trial.
+        params: what is or was tried; of a running trial as far as suggested.
+        distributions: of those params.
+        status: "finished" (a cost), "crashed", "pending" (running, with params) or "ignored".
+        objective: the cost in the study's own direction; None unless finished.
+        constraints: reported value by name, None where violated.
+        reason: of a crash or a transient failure, in words.
+        limits: Optuna's own constraints by name, feasible up to 0.
+        transient: failed for a reason that teaches nothing; its params are worth another try.
+        deleted: by a correction.
+        retry_of: the transient trial this one tries again.
+        suggestion: of a running trial, all params the sampler suggested, in Optuna's internal numbers.
+    """
+
+    number: int
+    params: Mapping[str, Any]
+    distributions: Mapping[str, BaseDistribution]
+    status: Status
+    objective: float | None = None
+    constraints: Mapping[str, float | None] = field(default_factory=dict)
+    reason: str = ""
+    limits: Mapping[str, float] = field(default_factory=dict)
+    transient: bool = False
+    deleted: bool = False
+    retry_of: int | None = None
+    suggestion: Mapping[str, float] = field(default_factory=dict)
+
+
+# --- writing, on a running trial ---------------------------------------------------------------
+
+
+def report(trial: optuna.Trial, **values: Any) -> None:
+    """Write constraint values, or `crashbo.VIOLATED`, on a running trial: `report(trial, reach=11.2)`.
+
+    Raises:
+        InputError: if a name or value is not one; then nothing is written.
+    """
+    for name, value in _checked(CRASHED, values)[1].items():
+        trial.set_user_attr(f"{CONSTRAINT}{name}", _VIOLATED if value is None else value)
+
+
+def report_crash(trial: optuna.Trial, reason: str = "", **values: Any) -> None:
+    """Write why a running trial crashed, and what was seen before, ahead of telling Optuna that it failed."""
+    trial.set_user_attr(CRASH, str(reason))
+    report(trial, **values)
+
+
+def report_transient(trial: optuna.Trial, reason: str = "") -> None:
+    """Mark a failure that says nothing about the params: not learned from, and offered again."""
+    trial.set_user_attr(TRANSIENT, str(reason))
+
+
+def crashing(objective: Callable[..., R], *, transient: Sequence[type[BaseException]] = ()) -> Callable[..., R]:
+    """Wrap an objective so that its failures are recorded before Optuna sees them, then raised again.
+
+    `crashbo.Crash` keeps its reason and partial values; use `study.optimize(..., catch=(crashbo.Crash,))`.
+
+    Args:
+        objective: takes an `optuna.Trial` first.
+        transient: exceptions that are marked as transient, such as `ConnectionError`; Ctrl-C always is.
+    """
+    passing: tuple[type[BaseException], ...] = (KeyboardInterrupt, *transient)
+
+    @functools.wraps(objective)
+    def recorded(trial: optuna.Trial, *args: Any, **kwargs: Any) -> R:
+        try:
+            return objective(trial, *args, **kwargs)
+        except Crash as crash:
+            report_crash(trial, crash.reason, **crash.values)
+            raise
+        except passing as error:
+            report_transient(trial, str(error) or type(error).__name__)
+            raise
+
+    return recorded
+
+
+# --- correcting, afterwards --------------------------------------------------------------------
+
+
+def correct(
+    study: optuna.Study,
+    number: int,
+    *,
+    status: str,
+    objective: float | None = None,
+    constraints: Mapping[str, Any] | None = None,
+    reason: str = "",
+) -> Record:
+    """Correct a finished trial; what was recorded before is kept, the last correction counts.
+
+    Args:
+        study: that has the trial.
+        number: of the trial.
+        status: "finished" (with `objective`), "crashed", "transient", "deleted", or "restored" after "deleted".
+        objective: the cost, for "finished" only.
+        constraints: values or `crashbo.VIOLATED`; None: as they were.
+        reason: in words.
+
+    Returns:
+        The trial as it is read from now on.
+
+    Raises:
+        InputError: and nothing is written.
+    """
+    if status not in CORRECTIONS:
+        raise InputError(f"`status` must be one of {list(CORRECTIONS)}; got {status!r}.")
+    if (status == "finished") != (objective is not None):
+        raise InputError(f"`objective` must be given with status 'finished' and only then; got {objective!r}.")
+    found = next((one for one in study.get_trials(deepcopy=False) if one.number == number), None)
+    if found is None or not found.state.is_finished():
+        what = "there is no such trial" if found is None else f"it is {found.state.name.lower()}"
+        raise InputError(f"`number` must be a finished trial; got {number!r}, {what}.")
+    history = corrections(study).get(number, [])
+    cost, seen = _checked(CRASHED if objective is None else objective, constraints or {})
+    if constraints is None:
+        seen = dict(_read_one(found, history, True, "ignore").constraints)
+    entry = {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "status": status,
+        "objective": cost,
+        "constraints": {name: _VIOLATED if value is None else value for name, value in seen.items()},
+        "reason": str(reason),
+    }
+    study.set_user_attr(f"{CORRECTION}{number}", [*history, entry])
+    return _read_one(found, [*history, entry], True, "ignore")
+
+
+def lost_worker(study: optuna.Study, trial: FrozenTrial) -> None:
+    """Record that a trial failed only because its worker was lost.
+
+    For `RDBStorage(..., heartbeat_interval=60, heartbeat_stale_trial_callback=lost_worker)`.
+    """
+    correct(study, trial.number, status="transient", reason="lost worker")
+
+
+def corrections(study: optuna.Study) -> dict[int, list[dict[str, Any]]]:
+    """All corrections ever made, oldest first, by trial number."""
+    return {
+        int(key.removeprefix(CORRECTION)): entries
+        for key, entries in study.user_attrs.items()
+        if key.startswith(CORRECTION)
+    }
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def read(study: optuna.Study, *, learn_from: Learn = True, pruned: str = "ignore") -> list[Record]:
+    """Return every trial of a study, corrections applied, by number.
+
+    A cost that is infinite or beyond 1e100 counts as a crash: no model can take it.
+
+    Args:
+        study: to read; finished trials come from Optuna's cache.
+        learn_from: which failed trials are crashes: all, none, or those for which this function of the
+            `FrozenTrial` is true. Those marked transient, and those Optuna retries itself, never are.
+        pruned: "ignore" pruned trials, count them as a "crash", or take their last "value" as the cost.
+    """
+    if len(study.directions) != 1:
+        raise InputError(f"`study` must have one objective; got {len(study.directions)}. Combine them into one cost.")
+    if pruned not in PRUNED_CHOICES:
+        raise InputError(f"`pruned` must be one of {list(PRUNED_CHOICES)}; got {pruned!r}.")
+    trials = study.get_trials(deepcopy=False)
+    changes = corrections(study)
+    retried = {number for one in trials for number in one.system_attrs.get("retry_history", [])}
+
+    def counts(trial: FrozenTrial) -> bool:
+        return trial.number not in retried and (learn_from(trial) if callable(learn_from) else learn_from)
+
+    records = [_read_one(trial, changes.get(trial.number, []), counts, pruned) for trial in trials]
+    return sorted(records, key=lambda record: record.number)
+
+
+def _read_one(trial: FrozenTrial, history: Sequence[Mapping[str, Any]], learn_from: Learn, pruned: str) -> Record:
+    record = _uncorrected(trial, learn_from, pruned)
+    deleted = False
+    for entry in history if trial.state.is_finished() else ():
+        deleted = entry["status"] == "deleted"
+        if entry["status"] in ("finished", "crashed", "transient"):
+            record = _corrected(record, entry)
+    return replace(record, status="ignored", transient=False, deleted=True) if deleted else record
+
+
+def _corrected(record: Record, entry: Mapping[str, Any]) -> Record:
+    transient = entry["status"] == "transient"
+    return replace(
+        record,
+        status="ignored" if transient else entry["status"],
+        objective=entry["objective"],
+        constraints=_seen(entry["constraints"]),
+        reason=entry["reason"],
+        transient=transient,
+    )
+
+
+def _uncorrected(trial: FrozenTrial, learn_from: Learn, pruned: str) -> Record:
+    """What the trial itself says."""
+    marks, inner = trial.user_attrs, trial.system_attrs
+    status, objective, reason = _outcome(trial, learn_from, pruned)
+    prefix = len(CONSTRAINT)
+    constraints = {key[prefix:]: value for key, value in marks.items() if key.startswith(CONSTRAINT)}
+    return Record(
+        number=trial.number,
+        params=trial.params,
+        distributions=trial.distributions,
+        status=status,
+        objective=objective,
+        constraints=_seen(constraints),
+        reason=reason,
+        limits=_limits(trial),
+        transient=trial.state == TrialState.FAIL and TRANSIENT in marks,
+        retry_of=inner.get(RETRY_OF),
+        suggestion=inner.get(SUGGESTION, {}) if trial.state == TrialState.RUNNING else {},
+    )
+
+
+def _outcome(trial: FrozenTrial, learn_from: Learn, pruned: str) -> tuple[Status, float | None, str]:
+    """Status, objective and reason."""
+    marks = trial.user_attrs
+    if trial.state == TrialState.RUNNING:
+        return ("pending" if trial.params or SUGGESTION in trial.system_attrs else "ignored"), None, ""
+    if trial.state == TrialState.COMPLETE or (trial.state == TrialState.PRUNED and pruned == "value"):
+        if trial.value is None:
+            return "ignored", None, "pruned without a value"
+        usable = math.isfinite(trial.value) and abs(trial.value) <= _LARGEST
+        return ("finished", trial.value, "") if usable else ("crashed", None, f"value {trial.value}")
+    if trial.state == TrialState.PRUNED:
+        return ("crashed" if pruned == "crash" else "ignored"), None, marks.get(CRASH, "pruned")
+    if trial.state == TrialState.FAIL and TRANSIENT not in marks:
+        counts = learn_from(trial) if callable(learn_from) else learn_from
+        return ("crashed" if counts and trial.params else "ignored"), None, marks.get(CRASH, "")
+    return "ignored", None, str(marks.get(TRANSIENT, ""))
+
+
+def _limits(trial: FrozenTrial) -> dict[str, float]:
+    """Optuna's own constraints, cut to what a model can take."""
+    found = trial.constraints
+    return {name: min(max(value, -_LARGEST), _LARGEST) for name, value in found.items() if not math.isnan(value)}
+
+
+def _seen(values: Mapping[str, Any]) -> dict[str, float | None]:
+    return {name: None if value == _VIOLATED else float(value) for name, value in values.items()}
+
+
+def _checked(objective: Any, values: Mapping[str, Any]) -> tuple[float | None, dict[str, float | None]]:
+    """Validate an outcome as `Optimizer.tell` would, None and "violated" standing for `VIOLATED` too."""
+    marks = {
+        name: VIOLATED if value is None or (isinstance(value, str) and value == _VIOLATED) else value
+        for name, value in values.items()
+    }
+    return check_outcome(objective, marks, [Constraint(name) for name in marks])
