@@ -17,7 +17,7 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import InputError
-from crashbo.outcome import CRASHED, VIOLATED, Constraint, Crash, check_outcome
+from crashbo.outcome import CRASHED, VIOLATED, Constraint, Crash, check_outcome, is_number
 
 Status: TypeAlias = Literal["finished", "crashed", "pending", "ignored"]
 Learn: TypeAlias = bool | Callable[[FrozenTrial], bool]
@@ -48,7 +48,7 @@ class Record:
         transient: failed for a reason that teaches nothing; its params are worth another try.
         deleted: by a correction.
         retry_of: the transient trial this one tries again.
-        suggestion: of a running trial, all params the sampler suggested, in Optuna's internal numbers.
+        suggestion: all params the sampler suggested, asked for yet or not, in Optuna's internal numbers.
     """
 
     number: int
@@ -173,11 +173,31 @@ def lost_worker(study: optuna.Study, trial: FrozenTrial) -> None:
     correct(study, trial.number, status="transient", reason="lost worker")
 
 
+def study_attributes(study: optuna.Study) -> dict[str, Any]:
+    """Read the user attributes of a study, also of the partial view that some pruners hand to samplers."""
+    return dict(study._storage.get_study_user_attrs(study._study_id))
+
+
+def release_running(study: optuna.Study, reason: str = "lost worker") -> list[int]:
+    """Give up all running trials as transient failures, so that they are offered again.
+
+    For a study whose worker was killed, when no other worker is alive; with heartbeats use `lost_worker`.
+
+    Returns:
+        The numbers of those trials.
+    """
+    running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    for trial in running:
+        study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+        correct(study, trial.number, status="transient", reason=reason)
+    return [trial.number for trial in running]
+
+
 def corrections(study: optuna.Study) -> dict[int, list[dict[str, Any]]]:
     """All corrections ever made, oldest first, by trial number."""
     return {
         int(key.removeprefix(CORRECTION)): entries
-        for key, entries in study.user_attrs.items()
+        for key, entries in study_attributes(study).items()
         if key.startswith(CORRECTION)
     }
 
@@ -250,7 +270,7 @@ def _uncorrected(trial: FrozenTrial, learn_from: Learn, pruned: str) -> Record:
         limits=_limits(trial),
         transient=trial.state == TrialState.FAIL and TRANSIENT in marks,
         retry_of=inner.get(RETRY_OF),
-        suggestion=inner.get(SUGGESTION, {}) if trial.state == TrialState.RUNNING else {},
+        suggestion=inner.get(SUGGESTION, {}),
     )
 
 
@@ -262,8 +282,7 @@ def _outcome(trial: FrozenTrial, learn_from: Learn, pruned: str) -> tuple[Status
     if trial.state == TrialState.COMPLETE or (trial.state == TrialState.PRUNED and pruned == "value"):
         if trial.value is None:
             return "ignored", None, "pruned without a value"
-        usable = math.isfinite(trial.value) and abs(trial.value) <= _LARGEST
-        return ("finished", trial.value, "") if usable else ("crashed", None, f"value {trial.value}")
+        return ("finished", trial.value, "") if _usable(trial.value) else ("crashed", None, f"value {trial.value}")
     if trial.state == TrialState.PRUNED:
         return ("crashed" if pruned == "crash" else "ignored"), None, marks.get(CRASH, "pruned")
     if trial.state == TrialState.FAIL and TRANSIENT not in marks:
@@ -274,12 +293,18 @@ def _outcome(trial: FrozenTrial, learn_from: Learn, pruned: str) -> tuple[Status
 
 def _limits(trial: FrozenTrial) -> dict[str, float]:
     """Optuna's own constraints, cut to what a model can take."""
-    found = trial.constraints
+    found: Mapping[str, float] = trial.constraints
     return {name: min(max(value, -_LARGEST), _LARGEST) for name, value in found.items() if not math.isnan(value)}
 
 
 def _seen(values: Mapping[str, Any]) -> dict[str, float | None]:
-    return {name: None if value == _VIOLATED else float(value) for name, value in values.items()}
+    """Constraint values as stored; anything that is not one counts as not seen."""
+    usable = {name: value for name, value in values.items() if value == _VIOLATED or _usable(value)}
+    return {name: None if value == _VIOLATED else float(value) for name, value in usable.items()}
+
+
+def _usable(value: object) -> bool:
+    return is_number(value) and abs(float(value)) <= _LARGEST  # type: ignore[arg-type]
 
 
 def _checked(objective: Any, values: Mapping[str, Any]) -> tuple[float | None, dict[str, float | None]]:

@@ -1,0 +1,285 @@
+"""An Optuna sampler that learns from failed trials."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial
+
+from crashbo.errors import InputError, NumericalError
+from crashbo.integrations.optuna.history import Settings, make_optimizer, outputs_of, settings_in
+from crashbo.integrations.optuna.records import (
+    PRUNED_CHOICES,
+    RETRY_OF,
+    SUGGESTION,
+    Learn,
+    Record,
+    read,
+    study_attributes,
+)
+from crashbo.integrations.optuna.space import Distributions, Translation, declared, infer, translate
+from crashbo.optimizer import AcquisitionName, Best, Optimizer, Reason, Suggestion
+from crashbo.outcome import Constraint
+from crashbo.search import Options
+
+_ROUNDS = 3  # attempts to avoid what another worker suggested at the same moment
+_NEAR = 0.01  # of the unit cube, in every coordinate: the same experiment
+_logger = optuna.logging.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """Params for one trial: why, and which transient trial they try again."""
+
+    params: Mapping[str, Any]
+    beliefs: Mapping[str, Any]
+    retry_of: int | None = None
+
+
+class CrashBOSampler(BaseSampler):
+    """Suggests trials that succeed and improve, and learns from those that failed.
+
+    `optuna.create_study(sampler=CrashBOSampler())` is all there is to change. A suggestion depends only on
+    the seed, the trials in the storage and the number of the trial: a study resumed in another process goes
+    on as if it had never stopped. Everything is read from the storage, so any number of workers may share it.
+    """
+
+    def __init__(
+        self,
+        *,
+        constraints: Sequence[Constraint] = (),
+        seed: int | None = None,
+        acquisition: AcquisitionName = "auto",
+        options: Options | None = None,
+        learn_from: Learn = True,
+        prune_as: str = "ignore",
+        independent_sampler: BaseSampler | None = None,
+    ) -> None:
+        """Set up; nothing is read yet.
+
+        Args:
+            constraints: outputs that must stay below a limit, written on trials by `report`. Only needed
+                for known limits: what is reported without being declared has an unknown one.
+            seed: same seed, same suggestions; None: drawn anew.
+            acquisition: as of `crashbo.Optimizer`.
+            options: as of `crashbo.Optimizer`.
+            learn_from: which failed trials are crashes: all (True), none (False), or those for which this
+                function of the `FrozenTrial` returns True.
+            prune_as: what a pruned trial is: "ignore" it, a "crash", or its last reported "value".
+            independent_sampler: for parameters that not all trials share; None: at random.
+        """
+        if prune_as not in PRUNED_CHOICES:
+            raise InputError(f"`prune_as` must be one of {list(PRUNED_CHOICES)}; got {prune_as!r}.")
+        if not isinstance(learn_from, bool) and not callable(learn_from):
+            raise InputError(f"`learn_from` must be True, False or a function of a FrozenTrial; got {learn_from!r}.")
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        self._settings = Settings(constraints, acquisition, seed, Options() if options is None else options)
+        self._learn_from = learn_from
+        self._prune_as = prune_as
+        self._independent_sampler = independent_sampler
+        self._lock = threading.RLock()
+
+    @classmethod
+    def from_study(cls, study: optuna.Study, **others: Any) -> "CrashBOSampler":
+        """Return the sampler with the settings that `crashbo new` wrote into a study.
+
+        Args:
+            study: made by `crashbo new`.
+            others: `learn_from`, `prune_as` and `independent_sampler`.
+        """
+        return cls(**vars(settings_in(study_attributes(study))), **others)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.RLock())
+
+    def reseed_rng(self) -> None:
+        """Do nothing but pass it on: suggestions differ by the number of the trial already."""
+        if self._independent_sampler is not None:
+            self._independent_sampler.reseed_rng()
+
+    # --- what the model knows ------------------------------------------------------------------
+
+    def optimizer(self, study: optuna.Study) -> Optimizer:
+        """Return a `crashbo.Optimizer` that has seen all trials, for thresholds and surrogates.
+
+        Raises:
+            InputError: if the study has no parameters yet.
+        """
+        records = self._read(study)
+        return self._optimizer(study, records, self._translation(study, records), len(records))
+
+    def best(self, study: optuna.Study) -> Best:
+        """Return the best guess of the model, which `study.best_trial` is not.
+
+        Raises:
+            InputError: if no trial has ended yet.
+        """
+        records = self._read(study)
+        translation = self._translation(study, records)
+        best = self._optimizer(study, records, translation, len(records)).best()
+        return replace(best, params=translation.outward(best.params))
+
+    def _translation(self, study: optuna.Study, records: Sequence[Record]) -> Translation:
+        space = declared(study_attributes(study)) or infer(records)
+        if not space:
+            raise InputError("`study` must have a trial with parameters first; got none. Run one.")
+        return translate(space)
+
+    def _read(self, study: optuna.Study) -> list[Record]:
+        return read(study, learn_from=self._learn_from, pruned=self._prune_as)
+
+    def _optimizer(
+        self, study: optuna.Study, records: Sequence[Record], translation: Translation, number: int
+    ) -> Optimizer:
+        maximize = study.direction == StudyDirection.MAXIMIZE
+        return make_optimizer(records, translation, self._settings, maximize=maximize, number=number)
+
+    # --- Optuna's interface ----------------------------------------------------------------------
+
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> Distributions:
+        """Return the parameters all trials share, crashed ones included, or those declared for the study."""
+        self._refuse_many_objectives(study)
+        return declared(study_attributes(study)) or infer(self._others(study, trial))
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Suggest all shared parameters together."""
+        self._refuse_many_objectives(study)
+        translation = translate(search_space) if search_space else None
+        with self._lock:
+            records = self._others(study, trial)
+            for _ in range(_ROUNDS):
+                offer = self._offer(study, trial, records, translation)
+                self._publish(study, trial, offer, translation)
+                known, records = records, self._others(study, trial)
+                if not _clashes(offer, known, records, translation):
+                    break
+            for name, value in offer.beliefs.items():
+                study._storage.set_trial_user_attr(trial._trial_id, f"crashbo:{name}", value)
+        return dict(offer.params)
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """Suggest one parameter that not all trials share, at random unless there is an independent sampler."""
+        self._refuse_many_objectives(study)
+        again = trial.system_attrs.get(RETRY_OF)
+        if again is not None:
+            past = next(record for record in self._read(study) if record.number == again)
+            if param_name in _within(past.params, {param_name: param_distribution}):
+                return past.params[param_name]
+        sampler = self._independent_sampler
+        if sampler is None:
+            state = np.random.SeedSequence([self._settings.seed, trial.number, *param_name.encode()])
+            sampler = RandomSampler(seed=int(state.generate_state(1)[0]))
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Pass it on to the independent sampler."""
+        if self._independent_sampler is not None:
+            self._independent_sampler.before_trial(study, trial)
+
+    def after_trial(self, study: optuna.Study, trial: FrozenTrial, state: Any, values: Any) -> None:
+        """Pass it on to the independent sampler; nothing is learned here, the storage is read instead."""
+        if self._independent_sampler is not None:
+            self._independent_sampler.after_trial(study, trial, state, values)
+
+    def _refuse_many_objectives(self, study: optuna.Study) -> None:
+        if len(study.directions) != 1:
+            raise InputError(
+                f"`study` must have one objective; got {len(study.directions)}. Combine them into one cost, "
+                "or make some of them constraints."
+            )
+
+    # --- one suggestion --------------------------------------------------------------------------
+
+    def _others(self, study: optuna.Study, trial: FrozenTrial) -> list[Record]:
+        return [record for record in self._read(study) if record.number != trial.number]
+
+    def _offer(
+        self, study: optuna.Study, trial: FrozenTrial, records: Sequence[Record], translation: Translation | None
+    ) -> _Offer:
+        """What to try: what the user enqueued, else a trial that failed in passing, else what the model says."""
+        given = trial.system_attrs.get("fixed_params", {})
+        if given and (translation is None or translation.inward(given) is not None):
+            return _Offer({}, _beliefs(Reason("given")))
+        again = None if given else _transient(records)
+        if again is not None:
+            space = {} if translation is None else translation.distributions
+            why = f"another try of trial {again.number}, whose failure was transient"
+            return _Offer(_within(again.params, space), {"mode": "retry", "why": why}, again.number)
+        if translation is None:
+            return _Offer({}, {"mode": "independent", "why": "no parameters are known yet"})
+        optimizer = self._optimizer(study, records, translation, trial.number)
+        suggestion = _ask(optimizer)
+        named = outputs_of(records, self._settings.constraints).named
+        return _Offer(translation.outward(suggestion), _beliefs(suggestion.why, named))
+
+    def _publish(self, study: optuna.Study, trial: FrozenTrial, offer: _Offer, translation: Translation | None) -> None:
+        """Let other workers see the whole suggestion at once: Optuna stores params one by one, later."""
+
+        def write(key: str, value: Any) -> None:
+            study._storage.set_trial_system_attr(trial._trial_id, key, value)
+
+        if offer.retry_of is not None or RETRY_OF in trial.system_attrs:
+            write(RETRY_OF, offer.retry_of)
+        if translation is not None and len(offer.params) == len(translation.distributions):
+            write(SUGGESTION, translation.pack(offer.params))
+
+
+def _ask(optimizer: Optimizer) -> Suggestion:
+    """The optimizer's suggestion; a quasi-random one where the data are beyond its numbers."""
+    try:
+        return optimizer.ask()
+    except NumericalError as error:
+        _logger.warning(f"The model failed ({error}); this trial is quasi-random.")
+        number = optimizer.to_json()["asked"]
+        return Suggestion(optimizer.space.sobol(number + 1, optimizer.seed)[-1], number, Reason("initial"))
+
+
+def _transient(records: Sequence[Record]) -> Record | None:
+    """The first transient failure that no trial tries again yet."""
+    claimed = {record.retry_of for record in records}
+    waiting = (record for record in records if record.transient and record.params)
+    return next((record for record in waiting if record.number not in claimed), None)
+
+
+def _within(params: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> dict[str, Any]:
+    """Those params that a search space still allows."""
+    known = {name: value for name, value in params.items() if name in space}
+    return {name: value for name, value in known.items() if translate({name: space[name]}).inward(known) is not None}
+
+
+def _clashes(offer: _Offer, known: Sequence[Record], now: Sequence[Record], translation: Translation | None) -> bool:
+    """Whether another worker came up with the same since the records were read."""
+    before = {record.number: record for record in known}
+    new = [record for record in now if record != before.get(record.number)]
+    if offer.retry_of is not None:
+        return any(record.retry_of == offer.retry_of for record in new)
+    mine = None if translation is None or not offer.params else translation.inward(offer.params)
+    if mine is None or translation is None:
+        return False
+    point = translation.space.encode(mine)
+    theirs = [translation.inward(translation.unpack(record.suggestion)) for record in new if record.status == "pending"]
+    return any(np.abs(translation.space.encode(one) - point).max() < _NEAR for one in theirs if one is not None)
+
+
+def _beliefs(why: Reason, named: Callable[[Mapping[str, float]], dict[str, float]] = dict) -> dict[str, Any]:
+    """What the model believes, as JSON."""
+    beliefs: dict[str, Any] = {"mode": why.mode, "why": str(why)}
+    if why.success_probability is not None:
+        beliefs["success_probability"] = why.success_probability
+    if why.thresholds:
+        beliefs["thresholds"] = named(why.thresholds)
+    return beliefs

@@ -1,0 +1,158 @@
+"""Optuna's distributions as CrashBO parameters, and which of them a study has in common. No torch here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+from crashbo.errors import InputError
+from crashbo.integrations.optuna.records import Record
+from crashbo.parameters import Categorical, Float, Int, Parameter
+from crashbo.space import Space
+
+Distributions: TypeAlias = dict[str, BaseDistribution]
+SPACE = "crashbo:space"  # a study's user attribute
+
+
+@dataclass(frozen=True)
+class Translation:
+    """Params of an Optuna search space in CrashBO's terms, and back.
+
+    Attributes:
+        distributions: by name, sorted.
+        space: the same for CrashBO.
+        coded: names of categories whose choices CrashBO cannot hold, such as tuples; it sees their indices.
+    """
+
+    distributions: Mapping[str, BaseDistribution]
+    space: Space
+    coded: frozenset[str]
+
+    def inward(self, params: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return Optuna's params for CrashBO; None if one is missing or outside its distribution."""
+        try:
+            inner = {name: self._inner(name, params[name]) for name in self.distributions}
+            return self.space.validate(inner)
+        except (KeyError, ValueError):
+            return None
+
+    def _inner(self, name: str, value: Any) -> Any:
+        distribution = self.distributions[name]
+        index = distribution.to_internal_repr(value)
+        return int(index) if name in self.coded else distribution.to_external_repr(index)
+
+    def outward(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return CrashBO's params for Optuna, as native Python values."""
+        return {
+            name: self.distributions[name].to_external_repr(value) if name in self.coded else value
+            for name, value in params.items()
+        }
+
+    def pack(self, params: Mapping[str, Any]) -> dict[str, float]:
+        """Return Optuna's params as internal numbers, which JSON can hold whatever the choices are."""
+        return {name: float(one.to_internal_repr(params[name])) for name, one in self.distributions.items()}
+
+    def unpack(self, numbers: Mapping[str, float]) -> dict[str, Any]:
+        """Return the params that `pack` wrote, those of this space."""
+        return {
+            name: self.distributions[name].to_external_repr(value)
+            for name, value in numbers.items()
+            if name in self.distributions
+        }
+
+    def fill(self, params: Mapping[str, Any], number: int) -> dict[str, Any]:
+        """Complete the params of a trial that crashed before all were chosen: whatever the rest, it crashed."""
+        rest = self.space.sample(1, np.random.default_rng(number))[0]
+        return self.outward(rest) | {name: value for name, value in params.items() if name in self.distributions}
+
+
+def translate(distributions: Mapping[str, BaseDistribution]) -> Translation:
+    """Return the translation of a search space with at least one parameter."""
+    ordered = dict(sorted(distributions.items()))
+    parameters = {name: parameter_of(one) for name, one in ordered.items()}
+    coded = frozenset(
+        name
+        for name, one in ordered.items()
+        if isinstance(one, CategoricalDistribution) and parameters[name] != _choices(one)
+    )
+    return Translation(ordered, Space(parameters), coded)
+
+
+def parameter_of(distribution: BaseDistribution) -> Parameter:
+    """Return the CrashBO parameter of an Optuna distribution.
+
+    Raises:
+        InputError: if its range is too large for double precision.
+    """
+    if isinstance(distribution, FloatDistribution):
+        return Float(distribution.low, distribution.high, log=distribution.log, step=distribution.step)
+    if isinstance(distribution, IntDistribution):
+        step = 1 if distribution.log else distribution.step
+        return Int(distribution.low, distribution.high, log=distribution.log, step=step)
+    if isinstance(distribution, CategoricalDistribution):
+        return _choices(distribution) or Categorical(list(range(len(distribution.choices))))
+    raise InputError(f"`distribution` must be float, int or categorical; got {distribution!r}.")
+
+
+def _choices(distribution: CategoricalDistribution) -> Categorical | None:
+    """The choices themselves, None if CrashBO cannot hold them."""
+    try:
+        return Categorical(list(distribution.choices))
+    except InputError:
+        return None
+
+
+def distribution_of(parameter: Parameter) -> BaseDistribution:
+    """Return the Optuna distribution of a CrashBO parameter."""
+    if isinstance(parameter, Float):
+        return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    if isinstance(parameter, Int):
+        return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    return CategoricalDistribution(parameter.choices)
+
+
+def declared(attributes: Mapping[str, Any]) -> Distributions:
+    """Return the search space that `crashbo new` wrote among a study's attributes; empty if it did not."""
+    if SPACE not in attributes:
+        return {}
+    return {name: distribution_of(one) for name, one in Space.from_json(attributes[SPACE]).items()}
+
+
+def infer(records: Sequence[Record]) -> Distributions:
+    """Return the parameters that all trials of a study share, as the newest trial that has them sees them.
+
+    Finished trials decide; without any, the crashed ones that got farthest; without those, any others.
+    Constants, and ranges no model can take, are left out.
+    """
+    seen = [record for record in records if record.distributions]
+    tiers = [
+        [record for record in seen if record.status == "finished"],
+        _farthest([record for record in seen if record.status == "crashed"]),
+        _farthest(seen),
+    ]
+    deciding = next((tier for tier in tiers if tier), [])
+    if not deciding:
+        return {}
+    shared = set.intersection(*(set(record.distributions) for record in deciding))
+    newest = {name: one for record in deciding for name, one in record.distributions.items() if name in shared}
+    return {name: one for name, one in sorted(newest.items()) if not one.single() and _possible(one)}
+
+
+def _farthest(records: Sequence[Record]) -> list[Record]:
+    most = max((len(record.distributions) for record in records), default=0)
+    return [record for record in records if len(record.distributions) == most]
+
+
+def _possible(distribution: BaseDistribution) -> bool:
+    try:
+        parameter_of(distribution)
+    except InputError:
+        return False
+    return True

@@ -1,0 +1,32 @@
+"""Optuna's own conformance tests of a sampler."""
+
+from collections.abc import Callable
+
+import pytest
+from optuna.samplers import BaseSampler
+from optuna.testing.pytest_samplers import (
+    BasicSamplerTestCase,
+    RelativeSamplerTestCase,
+    SingleOnlySamplerTestCase,
+)
+
+from crashbo import FixedModel, Options
+from crashbo.integrations.optuna import CrashBOSampler
+
+
+class TestCrashBOSampler(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+    """All of it, with a light search: what is tested here is the interface."""
+
+    @pytest.fixture
+    def sampler(self) -> Callable[[], BaseSampler]:
+        fixed = {"objective": FixedModel(lengthscale=0.3, variance=1.0)}
+        return lambda: CrashBOSampler(seed=0, options=Options(initial=2, raw=32, samples=3, fixed=fixed))
+
+
+@pytest.mark.slow
+class TestDefaultSampler(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+    """All of it as users get it."""
+
+    @pytest.fixture
+    def sampler(self) -> Callable[[], BaseSampler]:
+        return CrashBOSampler
