@@ -1,7 +1,6 @@
-"""The command line. Commands import what they need when they run: `--help` stays fast."""
+"""Commands that show the paper: `demo` and `reproduce`."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -10,16 +9,7 @@ from typing import Annotated
 
 import typer
 
-import crashbo
-from crashbo.errors import CrashBOError
-
-app = typer.Typer(
-    name="crashbo",
-    help="Bayesian optimization of experiments that can crash.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+from crashbo.cli.options import JsonOption, SeedOption
 
 
 class Experiment(StrEnum):
@@ -41,26 +31,6 @@ class Hyperparameters(StrEnum):
     learned = "learned"
 
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print results as JSON.")]
-SeedOption = Annotated[int, typer.Option(help="Same seed, same result.")]
-
-
-def _version(value: bool) -> None:
-    if value:
-        typer.echo(f"crashbo {crashbo.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Bayesian optimization of experiments that can crash."""
-
-
-@app.command()
 def demo(
     folder: Annotated[Path, typer.Option(help="Where the pictures go.")] = Path("crashbo-demo"),
     json_output: JsonOption = False,
@@ -70,7 +40,6 @@ def demo(
     _example1(folder, json_output, seed)
 
 
-@app.command()
 def reproduce(
     name: Annotated[Experiment, typer.Argument(help="Which experiment of the paper.")],
     runs: Annotated[int, typer.Option(min=1, help="How many runs, with seeds from --seed on.")] = 20,
@@ -131,12 +100,3 @@ def _example1(folder: Path | None, json_output: bool, seed: int) -> None:
     typer.echo(result.words())
     for path in pictures:
         typer.echo(f"Picture: {path}")
-
-
-def main() -> None:
-    """Run the command line; errors we raise on purpose become one line and exit code 2."""
-    try:
-        app()
-    except (CrashBOError, OSError) as error:
-        typer.echo(f"crashbo: {error}", err=True)
-        sys.exit(2)

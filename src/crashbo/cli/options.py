@@ -1,0 +1,78 @@
+"""Options that several commands share."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print results as JSON.")]
+SeedOption = Annotated[int, typer.Option(help="Same seed, same result.")]
+StorageOption = Annotated[
+    str | None,
+    typer.Option(help="A SQLite file or an Optuna storage URL; also CRASHBO_STORAGE.  [default: crashbo.db]"),
+]
+StudyOption = Annotated[
+    str | None, typer.Option("--study", help="The study's name; also CRASHBO_STUDY.  [default: the only one]")
+]
+FloatOption = Annotated[list[str] | None, typer.Option("--float", metavar="NAME LOW HIGH", help="A real number.")]
+LogOption = Annotated[
+    list[str] | None, typer.Option("--log", metavar="NAME LOW HIGH", help="A real number on a log scale.")
+]
+IntOption = Annotated[list[str] | None, typer.Option("--int", metavar="NAME LOW HIGH", help="An integer.")]
+ChoiceOption = Annotated[list[str] | None, typer.Option("--choice", metavar="NAME A,B,...", help="One of some words.")]
+ConstraintOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--constraint", metavar="NAME[=LIMIT]", help="An output to keep below a limit; without one it is learned."
+    ),
+]
+UnitOption = Annotated[list[str] | None, typer.Option("--unit", metavar="NAME=UNIT", help="For people: kp=N/m.")]
+
+_SEPARATOR = "\x1f"
+_LENGTHS = {"--float": 3, "--log": 3, "--int": 3, "--choice": 2}
+
+
+class SpaceCommand(TyperCommand):
+    """A command with repeated options of several values, `--float kp 0 10`, which Typer cannot declare."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Join the values of such an option into one, up to `--`."""
+        end = args.index("--") if "--" in args else len(args)
+        return super().parse_args(ctx, [*join_values(args[:end]), *args[end:]])
+
+
+def join_values(args: list[str]) -> list[str]:
+    """Return arguments with the values of options of several values joined."""
+    joined: list[str] = []
+    left = list(args)
+    while left:
+        word = left.pop(0)
+        joined.append(word)
+        count = _LENGTHS.get(word, 0)
+        if count:
+            joined.append(_SEPARATOR.join(left[:count]))
+            del left[:count]
+    return joined
+
+
+def split_values(option: str, text: str) -> list[str]:
+    """Return the values of one option of several values."""
+    values = text.split(_SEPARATOR)
+    if len(values) != _LENGTHS[option] or any(value.startswith("--") for value in values):
+        shape = "NAME LOW HIGH" if _LENGTHS[option] == 3 else "NAME A,B,..."
+        raise typer.BadParameter(f"{option} takes {shape}; got {' '.join(values) or 'nothing'}.")
+    return values
+
+
+def print_json(data: Any) -> None:
+    """Print plain data as JSON; NaN, which JSON lacks, becomes null."""
+    typer.echo(json.dumps(_plain(data), indent=2))
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _plain(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_plain(value) for value in data]
+    return None if isinstance(data, float) and data != data else data

@@ -1,0 +1,171 @@
+"""Commands that record what came of a trial. They write first and never import torch."""
+
+import gc
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crashbo.cli.options import JsonOption, StorageOption, StudyOption, print_json
+from crashbo.errors import InputError
+
+if TYPE_CHECKING:
+    from crashbo.studies.study import Study
+
+NumberArgument = Annotated[int, typer.Argument(metavar="NUMBER", min=0, help="Of the trial.")]
+ReasonOption = Annotated[str, typer.Option(help="In words.")]
+ParamsOption = Annotated[
+    bool, typer.Option("--params", help="The point was never asked for: give name=value for each.")
+]
+
+
+def _open(storage: str | None, study: str | None) -> "Study":
+    """Open a study just to write a line: these commands are over before garbage collection could pay."""
+    gc.disable()
+    from crashbo.studies.storage import find_place
+    from crashbo.studies.study import open_study
+
+    return open_study(find_place(storage, study), quick=True)
+
+
+def tell(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="NUMBER VALUE [NAME=VALUE]...", help="Trial, cost, and a value for each constraint."),
+    ],
+    params: ParamsOption = False,
+    storage: StorageOption = None,
+    study: StudyOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Record the cost of a trial: `crashbo tell 3 0.73 reach=11.2`; `reach=violated` if it broke its limit."""
+    opened = _open(storage, study)
+    from crashbo.studies import recording
+    from crashbo.studies.values import parse_constraints, parse_number, parse_params, short, split_words
+
+    plain, point, rest = split_words(opened.definition, words)
+    _check_words(plain, point, params, ["NUMBER", "VALUE"], ["VALUE"])
+    cost = parse_number("VALUE", plain[-1])
+    seen = parse_constraints(opened.definition, rest)
+    if params:
+        number = recording.add(opened, parse_params(opened.definition, point), cost, seen)
+    else:
+        number = _number(plain[0])
+        recording.tell(opened, number, cost, seen)
+    _say(json_output, {"number": number, "status": "finished", "objective": cost, "constraints": rest}, short(cost))
+
+
+def crash(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="NUMBER [NAME=VALUE]...", help="Trial, and constraints seen before."),
+    ],
+    reason: ReasonOption = "",
+    transient: Annotated[
+        bool, typer.Option("--transient", help="It says nothing about the params: offer them again.")
+    ] = False,
+    params: ParamsOption = False,
+    storage: StorageOption = None,
+    study: StudyOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Record that a trial crashed: `crashbo crash 3 --reason fell reach=11.2`."""
+    opened = _open(storage, study)
+    from crashbo.studies import recording
+    from crashbo.studies.values import parse_constraints, parse_params, split_words
+
+    plain, point, rest = split_words(opened.definition, words)
+    _check_words(plain, point, params, ["NUMBER"], [])
+    seen = parse_constraints(opened.definition, rest)
+    if transient and (params or rest):
+        raise InputError("`--transient` must come with a trial's number only; nothing else is learned from it.")
+    if params:
+        number = recording.add(opened, parse_params(opened.definition, point), None, seen, reason)
+    elif transient:
+        number = _number(plain[0])
+        recording.transient(opened, number, reason)
+    else:
+        number = _number(plain[0])
+        recording.crash(opened, number, reason, seen)
+    status = "transient" if transient else "crashed"
+    said = {"number": number, "status": status, "constraints": rest, "reason": reason}
+    _say(json_output, said, "failed in passing, its params will be offered again" if transient else "crashed")
+
+
+def correct(
+    words: Annotated[
+        list[str], typer.Argument(metavar="NUMBER [VALUE] [NAME=VALUE]...", help="Trial, and what is right.")
+    ],
+    crashed: Annotated[bool, typer.Option("--crashed", help="It crashed after all.")] = False,
+    transient: Annotated[bool, typer.Option("--transient", help="It says nothing after all: offer it again.")] = False,
+    reason: ReasonOption = "",
+    storage: StorageOption = None,
+    study: StudyOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Correct a finished trial: `crashbo correct 3 0.7`, or --crashed, or --transient; the history is kept."""
+    opened = _open(storage, study)
+    from crashbo.studies import recording
+    from crashbo.studies.values import parse_constraints, parse_number, short, split_words
+
+    plain, point, rest = split_words(opened.definition, words)
+    valued = not (crashed or transient)
+    if (crashed and transient) or point or len(plain) != 1 + valued:
+        raise InputError("`correct` must get a NUMBER and one of VALUE, --crashed and --transient; see --help.")
+    number, status = _number(plain[0]), "crashed" if crashed else "transient" if transient else "finished"
+    cost = parse_number("VALUE", plain[1]) if valued else None
+    seen = parse_constraints(opened.definition, rest)
+    recording.correct(opened, number, status=status, objective=cost, constraints=seen, reason=reason)
+    said = {"number": number, "status": status, "objective": cost, "constraints": rest, "reason": reason}
+    _say(json_output, said, f"corrected to {status if cost is None else short(cost)}")
+
+
+def delete(
+    number: NumberArgument,
+    reason: ReasonOption = "",
+    storage: StorageOption = None,
+    study: StudyOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Leave a finished trial out; `crashbo restore` brings it back."""
+    from crashbo.studies import recording
+
+    recording.correct(_open(storage, study), number, status="deleted", reason=reason)
+    _say(json_output, {"number": number, "status": "deleted", "reason": reason}, "deleted")
+
+
+def restore(
+    number: NumberArgument,
+    storage: StorageOption = None,
+    study: StudyOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Bring a deleted trial back."""
+    from crashbo.studies import recording
+
+    recording.correct(_open(storage, study), number, status="restored")
+    _say(json_output, {"number": number, "status": "restored"}, "restored")
+
+
+def _number(text: str) -> int:
+    if not text.isdigit():
+        raise InputError(f"`NUMBER` must be the number of a trial; got {text!r}. `crashbo status` lists them.")
+    return int(text)
+
+
+def _check_words(plain: list[str], point: Any, params: bool, asked: list[str], new: list[str]) -> None:
+    """Check how many plain words there are, and that params come with --params."""
+    if point and not params:
+        raise InputError(f"`{next(iter(point))}` must come with --params, for a point that was never asked for.")
+    wanted = new if params else asked
+    if len(plain) != len(wanted):
+        got = " ".join(plain) or "nothing"
+        raise InputError(f"`arguments` must be {' '.join(wanted) or 'name=value only'}; got {got}.")
+
+
+def _say(json_output: bool, said: dict[str, Any], words: str) -> None:
+    if json_output:
+        print_json(said)
+        return
+    seen = "".join(f", {name} = {text}" for name, text in said.get("constraints", {}).items())
+    reason = f" ({said['reason']})" if said.get("reason") else ""
+    typer.echo(f"Trial {said['number']}: {words}{seen}{reason}.")

@@ -1,0 +1,204 @@
+"""`crashbo run`: tune any program in any language."""
+
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crashbo.cli.options import (
+    ChoiceOption,
+    ConstraintOption,
+    FloatOption,
+    IntOption,
+    JsonOption,
+    LogOption,
+    StorageOption,
+    StudyOption,
+    UnitOption,
+    print_json,
+)
+from crashbo.cli.studies import MaximizeOption, SeedChoice, SpaceOption, define
+from crashbo.errors import InputError
+
+if TYPE_CHECKING:
+    from crashbo.studies.asking import Asked
+    from crashbo.studies.definition import Definition
+    from crashbo.studies.programs import Ending
+    from crashbo.studies.study import Study
+
+_INTERRUPTED = 130
+
+
+def run(
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND [ARGS]...", help="With {name} for parameters, after `--`.")
+    ],
+    trials: Annotated[int, typer.Option(min=1, help="How many the study shall have in the end.")] = 30,
+    workers: Annotated[int, typer.Option(min=1, help="How many programs run at the same time.")] = 1,
+    timeout: Annotated[float | None, typer.Option(min=0.0, help="Seconds; longer is a crash.")] = None,
+    transient_exit: Annotated[
+        str, typer.Option(metavar="CODES", help="Exit codes that say nothing about the params, as 75,111.")
+    ] = "",
+    logs: Annotated[Path | None, typer.Option(help="Folder that keeps the output of every trial.")] = None,
+    space: SpaceOption = None,
+    floats: FloatOption = None,
+    logscale: LogOption = None,
+    ints: IntOption = None,
+    choices: ChoiceOption = None,
+    constraints: ConstraintOption = None,
+    maximize: MaximizeOption = False,
+    seed: SeedChoice = None,
+    units: UnitOption = None,
+    storage: StorageOption = None,
+    study: StudyOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Tune any program: `crashbo run --float kp 0 10 -- ./simulate {kp}`; the same command resumes.
+
+    Its last line of output is the cost, or a line of JSON: {"objective": 0.7, "reach": 11.2}. It also finds its
+    parameters in CRASHBO_KP and CRASHBO_PARAMS. A non-zero exit, a signal or a timeout is a crash.
+    """
+    definition = define(space, floats, logscale, ints, choices, constraints, maximize, seed, units)
+    codes = _codes(transient_exit)
+    if not command or (shutil.which(command[0]) is None and "{" not in command[0]):
+        raise InputError(f"`command` must be a program that can be found; got {command[:1]}. Check its path.")
+    opened = _open_or_make(storage, study, definition)
+    from crashbo.studies.programs import Program, fill
+    from crashbo.studies.running import Runner
+
+    program = Program(tuple(command), timeout, codes, logs)
+    fill(program.words, opened.definition, dict.fromkeys(opened.definition.space), 0)  # a wrong name shows now
+    with _terminable(), _display(opened, trials) as display:
+        interrupted = Runner(opened, program, trials, workers, display.notice).run()
+    _conclude(opened, json_output, interrupted)
+    if interrupted:
+        raise typer.Exit(_INTERRUPTED)
+
+
+def _codes(text: str) -> frozenset[int]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    wrong = [word for word in words if not word.isdigit() or not 0 < int(word) < 256]
+    if wrong:
+        raise InputError(f"`--transient-exit` must be exit codes from 1 to 255, as 75,111; got {wrong[0]!r}.")
+    return frozenset(int(word) for word in words)
+
+
+def _open_or_make(storage: str | None, name: str | None, definition: "Definition | None") -> "Study":
+    """Open the study; make it if it is missing and the options say what it is about."""
+    from crashbo.studies.storage import StudyError, find_place
+    from crashbo.studies.study import create_study, open_study, study_exists
+
+    place = find_place(storage, name)
+    if definition is not None and not study_exists(place):
+        try:
+            return create_study(place, definition)
+        except StudyError:
+            if not study_exists(place):  # otherwise another run made it at the same moment
+                raise
+    opened = open_study(place)
+    if definition is not None and definition != opened.definition:
+        raise StudyError(
+            f"The study {opened.place.study!r} in {opened.place} has other parameters, constraints or settings. "
+            "Leave them out to go on with it, or say another name with --study."
+        )
+    return opened
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM and a closed terminal end the run as Ctrl-C does."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, stop) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@dataclass
+class _Display:
+    """Progress on stderr: a bar for a person, a line for each trial."""
+
+    study: "Study"
+    bar: Any
+    task: Any
+    under_way: set[int] = field(default_factory=set)
+
+    def notice(self, asked: "Asked", ending: "Ending | None") -> None:
+        from crashbo.studies.values import sentence
+
+        if ending is None:
+            self.under_way.add(asked.number)
+        else:
+            self.under_way.discard(asked.number)
+            self.bar.console.print(
+                f"trial {asked.number}: {_outcome(ending)}   {sentence(asked.params)}", markup=False, soft_wrap=True
+            )
+        self.update()
+
+    def update(self) -> None:
+        from crashbo.studies.study import best_seen, counts
+
+        records = self.study.records()
+        tally = counts(records)
+        seen = best_seen(self.study.definition, records)
+        best = "" if seen is None else f"best {seen.objective:.6g} (trial {seen.number})"
+        done = tally["finished"] + tally["crashed"]
+        words = f"{tally['crashed']} crashed, {len(self.under_way)} under way"
+        self.bar.update(self.task, completed=done, words=words, best=best)
+
+
+@contextmanager
+def _display(study: "Study", trials: int) -> Iterator[_Display]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True, highlight=False)
+    texts = (TextColumn("{task.fields[words]}"), TextColumn("{task.fields[best]}"))
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *texts, TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(study.place.study, total=trials, words="", best="")
+        display = _Display(study, bar, task)
+        display.update()
+        yield display
+
+
+def _outcome(ending: "Ending") -> str:
+    if ending.objective is not None:
+        return f"{ending.objective:.6g}"
+    status = "no outcome" if ending.status == "unreadable" else ending.status
+    return f"{status} ({ending.reason})" if ending.reason else status
+
+
+def _conclude(study: "Study", json_output: bool, interrupted: bool) -> None:
+    """Say where the study stands."""
+    from crashbo.cli.tables import best_words
+    from crashbo.studies.study import best_seen, counts
+
+    records = study.records()
+    tally = counts(records)
+    outlook = None
+    if tally["finished"] + tally["crashed"] and not interrupted:
+        from crashbo.studies.model import look
+
+        outlook = look(study)
+    seen = best_seen(study.definition, records)
+    if json_output:
+        trial = None if seen is None else {"number": seen.number, "objective": seen.objective, "params": seen.params}
+        best = None if outlook is None else vars(outlook.best)
+        print_json({"counts": tally, "interrupted": interrupted, "best": best, "best_trial": trial})
+        return
+    words = "Interrupted; the same command goes on from here. " if interrupted else ""
+    typer.echo(f"{words}{tally['finished']} trials finished, {tally['crashed']} crashed.")
+    if outlook is not None:
+        typer.echo(best_words(study.definition, outlook, seen))

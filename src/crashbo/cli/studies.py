@@ -1,0 +1,273 @@
+"""Commands on a study: make it, ask it, look at it, bring trials in and out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crashbo.cli.options import (
+    ChoiceOption,
+    ConstraintOption,
+    FloatOption,
+    IntOption,
+    JsonOption,
+    LogOption,
+    StorageOption,
+    StudyOption,
+    UnitOption,
+    print_json,
+    split_values,
+)
+from crashbo.errors import InputError
+
+if TYPE_CHECKING:
+    from crashbo.studies.definition import Definition
+    from crashbo.studies.study import Study
+
+SpaceOption = Annotated[Path | None, typer.Option("--space", help="A YAML or JSON file with the parameters.")]
+MaximizeOption = Annotated[bool, typer.Option("--maximize", help="More is better.")]
+SeedChoice = Annotated[int | None, typer.Option("--seed", min=0, help="Same seed, same suggestions.  [default: 0]")]
+
+
+def new(
+    space: SpaceOption = None,
+    floats: FloatOption = None,
+    logs: LogOption = None,
+    ints: IntOption = None,
+    choices: ChoiceOption = None,
+    constraints: ConstraintOption = None,
+    maximize: MaximizeOption = False,
+    seed: SeedChoice = None,
+    units: UnitOption = None,
+    storage: StorageOption = None,
+    study: StudyOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Make a study: `crashbo new --float kp 0 10 --log kd 1e-3 1 --constraint reach`, or --space space.yaml."""
+    definition = define(space, floats, logs, ints, choices, constraints, maximize, seed, units)
+    if definition is None:
+        raise InputError("`space` must have a parameter; got none. Say --float NAME LOW HIGH or --space FILE.")
+    from crashbo.cli.tables import define_words
+    from crashbo.studies.files import to_file
+    from crashbo.studies.storage import find_place
+    from crashbo.studies.study import create_study
+
+    made = create_study(find_place(storage, study), definition)
+    if json_output:
+        print_json({"study": made.place.study, "storage": str(made.place), **to_file(definition)})
+    else:
+        typer.echo(define_words(made))
+
+
+def define(
+    space: Path | None,
+    floats: list[str] | None,
+    logs: list[str] | None,
+    ints: list[str] | None,
+    choices: list[str] | None,
+    constraints: list[str] | None,
+    maximize: bool,
+    seed: int | None,
+    units: list[str] | None,
+) -> "Definition | None":
+    """Return what the options and the file say together; None if they name no parameter."""
+    from crashbo.studies.files import make_definition, read_definition
+    from crashbo.studies.values import split_pairs
+
+    found: dict[str, Any] = read_definition(space) if space else {"parameters": {}}
+    parameters: dict[str, Any] = dict(found["parameters"])
+    for name, entry in _entries(floats, logs, ints, choices):
+        if name in parameters:
+            raise InputError(f"`{name}` must be given once; got it twice. Remove one.")
+        parameters[name] = entry
+    limits = found.get("constraints") or {}
+    found["constraints"] = (limits if isinstance(limits, dict) else dict.fromkeys(limits)) | _limits(constraints or [])
+    found["units"] = (found.get("units") or {}) | split_pairs(units or [])
+    if maximize:
+        found["direction"] = "maximize"
+    if seed is not None:
+        found["seed"] = seed
+    return make_definition(**found | {"parameters": parameters}) if parameters else None
+
+
+def _entries(
+    floats: list[str] | None, logs: list[str] | None, ints: list[str] | None, choices: list[str] | None
+) -> list[tuple[str, dict[str, Any]]]:
+    """Parameters given as options, as a file would have them."""
+    from crashbo.studies.values import parse_number
+
+    entries: list[tuple[str, dict[str, Any]]] = []
+    for option, texts, more in (
+        ("--float", floats, {"type": "float"}),
+        ("--log", logs, {"type": "float", "log": True}),
+        ("--int", ints, {"type": "int"}),
+    ):
+        for text in texts or []:
+            name, low, high = split_values(option, text)
+            entries.append((name, {"low": parse_number(name, low), "high": parse_number(name, high), **more}))
+    for text in choices or []:
+        name, words = split_values("--choice", text)
+        entries.append((name, {"choices": [word.strip() for word in words.split(",")]}))
+    return entries
+
+
+def _limits(constraints: list[str]) -> dict[str, float | None]:
+    from crashbo.studies.values import parse_number
+
+    parts = [text.partition("=") for text in constraints]
+    return {name: parse_number(name, limit) if sign else None for name, sign, limit in parts}
+
+
+def _open(storage: str | None, study: str | None) -> "Study":
+    from crashbo.studies.storage import find_place
+    from crashbo.studies.study import open_study
+
+    return open_study(find_place(storage, study))
+
+
+def ask(
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many, planned together.")] = 1,
+    storage: StorageOption = None,
+    study: StudyOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Suggest what to try next, and say why."""
+    opened = _open(storage, study)
+    from crashbo.cli.tables import asked_words
+    from crashbo.studies.asking import ask as suggest
+
+    found = []
+    for _ in range(n):
+        asked = suggest(opened)
+        if asked is not None:
+            found.append(asked)
+            if not json_output:  # a person may begin with the first while the others are computed
+                typer.echo(asked_words(opened.definition, asked))
+    if json_output:
+        print_json([_asked_json(asked) for asked in found] if n > 1 else _asked_json(found[0]))
+
+
+def _asked_json(asked: Any) -> dict[str, Any]:
+    return {
+        "number": asked.number,
+        "params": asked.params,
+        "why": asked.why,
+        "success_probability": asked.success_probability,
+        "thresholds": dict(asked.thresholds),
+    }
+
+
+def status(
+    model: Annotated[bool, typer.Option("--model/--no-model", help="Fit the model: thresholds and best guess.")] = True,
+    last: Annotated[int | None, typer.Option(min=1, help="Only the last trials.")] = None,
+    storage: StorageOption = None,
+    study: StudyOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Show the trials, the learned limits and the best guess."""
+    opened = _open(storage, study)
+    from crashbo.cli.tables import print_status
+    from crashbo.studies.study import best_seen, counts
+    from crashbo.studies.transfer import export_json
+
+    records = opened.records()
+    tally = counts(records)
+    outlook = None
+    if model and tally["finished"] + tally["crashed"]:
+        from crashbo.studies.model import look
+
+        outlook = look(opened)
+    if not json_output:
+        print_status(opened, records, outlook, last)
+        return
+    seen = best_seen(opened.definition, records)
+    print_json(
+        {
+            **export_json(opened),
+            "storage": str(opened.place),
+            "counts": tally,
+            "best_trial": None if seen is None else seen.number,
+            "best": None if outlook is None else vars(outlook.best),
+            "learned_thresholds": None if outlook is None else dict(outlook.thresholds),
+        }
+    )
+
+
+def best(storage: StorageOption = None, study: StudyOption = None, json_output: JsonOption = False) -> None:
+    """Print the model's best guess, and the best trial beside it."""
+    opened = _open(storage, study)
+    from crashbo.cli.tables import best_words
+    from crashbo.studies.model import look
+    from crashbo.studies.study import best_seen
+
+    outlook = look(opened)
+    seen = best_seen(opened.definition, opened.records())
+    if json_output:
+        trial = None if seen is None else {"number": seen.number, "objective": seen.objective, "params": seen.params}
+        print_json({**vars(outlook.best), "thresholds": dict(outlook.thresholds), "best_trial": trial})
+    else:
+        typer.echo(best_words(opened.definition, outlook, seen))
+
+
+def show(
+    number: Annotated[int, typer.Argument(metavar="NUMBER", min=0, help="Of the trial.")],
+    storage: StorageOption = None,
+    study: StudyOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Show one trial: params, outcome, why it was suggested, and every correction."""
+    opened = _open(storage, study)
+    from crashbo.cli.tables import trial_words
+    from crashbo.studies.recording import history
+    from crashbo.studies.transfer import trial_json
+
+    trial = opened.trial(number)
+    record = next(one for one in opened.records() if one.number == number)
+    found = trial_json(opened, record, trial, history(opened, number))
+    if json_output:
+        print_json(found)
+    else:
+        typer.echo(trial_words(opened.definition, found))
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="CSV: a column per parameter, objective, and one per constraint.")],
+    again: Annotated[bool, typer.Option("--again", help="Also add rows that the study has already.")] = False,
+    storage: StorageOption = None,
+    study: StudyOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Add earlier trials from a CSV file; an empty objective is a crash."""
+    opened = _open(storage, study)
+    from crashbo.studies.transfer import import_csv
+
+    done = import_csv(opened, file, again=again)
+    if json_output:
+        print_json({"numbers": list(done.numbers), "known": done.known, "skipped": done.skipped})
+        return
+    known = f" {done.known} are in the study already (--again adds them)." if done.known else ""
+    skipped = f" {done.skipped} have no outcome." if done.skipped else ""
+    typer.echo(f"Imported {len(done.numbers)} trials.{known}{skipped}")
+
+
+def export(
+    file: Annotated[Path | None, typer.Argument(help="Ends in .csv or .json; without it, CSV is printed.")] = None,
+    storage: StorageOption = None,
+    study: StudyOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Write all trials as CSV, or the whole study as JSON."""
+    import json
+
+    if file is not None and file.suffix not in (".csv", ".json"):
+        raise InputError(f"`file` must end in .csv or .json; got {file}.")
+    opened = _open(storage, study)
+    from crashbo.studies.transfer import export_csv, export_json
+
+    whole = json_output if file is None else file.suffix == ".json"
+    text = json.dumps(export_json(opened), indent=2) + "\n" if whole else export_csv(opened)
+    if file is None:
+        typer.echo(text, nl=False)
+    else:
+        file.write_text(text, encoding="utf-8")
+        typer.echo(f"Wrote {file}.")

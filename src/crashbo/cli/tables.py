@@ -1,0 +1,145 @@
+"""Studies and trials in words and tables, for people."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from crashbo.integrations.optuna.records import Record
+from crashbo.parameters import Categorical, Int
+from crashbo.studies.definition import Definition
+from crashbo.studies.study import Study, best_seen, counts
+from crashbo.studies.values import short
+
+if TYPE_CHECKING:
+    from crashbo.studies.asking import Asked
+    from crashbo.studies.model import Outlook
+
+_STYLES = {"finished": "", "crashed": "red", "pending": "cyan", "ignored": "dim"}
+
+
+def define_words(study: Study) -> str:
+    """A new study in words."""
+    definition = study.definition
+    lines = [f"Study {study.place.study!r} in {study.place}: {definition.direction} {definition.label('objective')}"]
+    lines += [f"  {definition.label(name)}: {_range(definition, name)}" for name in definition.space]
+    for one in definition.constraints:
+        limit = "a limit to be learned" if one.threshold is None else f"{one.threshold:g}"
+        lines.append(f"  {definition.label(one.name)} must stay below {limit}")
+    return "\n".join([*lines, "Next: crashbo ask"])
+
+
+def _range(definition: Definition, name: str) -> str:
+    parameter = definition.space[name]
+    if isinstance(parameter, Categorical):
+        return "one of " + ", ".join(short(choice) for choice in parameter.choices)
+    scale = ", log scale" if parameter.log else ""
+    step = f", step {parameter.step:g}" if parameter.step not in (None, 1) else ""
+    kind = "integers, " if isinstance(parameter, Int) else ""
+    return f"{kind}{parameter.low:g} to {parameter.high:g}{scale}{step}"
+
+
+def valued(definition: Definition, values: Mapping[str, Any]) -> list[str]:
+    """One line for each value, with its unit."""
+    units = definition.units
+    return [f"  {name} = {_long(value)} {units.get(name, '')}".rstrip() for name, value in values.items()]
+
+
+def _long(value: Any) -> str:
+    return f"{value:.8g}" if isinstance(value, float) else short(value)
+
+
+def asked_words(definition: Definition, asked: "Asked") -> str:
+    """A suggestion in words, and what to type next."""
+    more = "".join(f" {name}=..." for name in definition.constraint_names)
+    return "\n".join(
+        [
+            f"Trial {asked.number}",
+            *valued(definition, asked.params),
+            f"Why: {asked.why}",
+            f"Then: crashbo tell {asked.number} COST{more}, or crashbo crash {asked.number} --reason ...",
+        ]
+    )
+
+
+def best_words(definition: Definition, outlook: "Outlook", seen: Record | None) -> str:
+    """The best guess, the limits and the best trial in words."""
+    guess = outlook.best
+    unit = definition.units.get("objective", "")
+    lines = ["Best guess:", *valued(definition, guess.params)]
+    if guess.mean == guess.mean:
+        lines.append(f"  expected: {guess.mean:.6g} ± {guess.std:.2g} {unit}".rstrip())
+    lines.append(f"  success probability: {guess.success_probability:.1%}")
+    if not guess.feasible:
+        lines.append("  No point is safe enough yet: this one is the most likely to succeed.")
+    if outlook.thresholds:
+        given = {one.name for one in definition.constraints if one.threshold is not None}
+        limits = [
+            f"{name} {value:.4g}{'' if name in given else ' (learned)'}" for name, value in outlook.thresholds.items()
+        ]
+        lines.append(f"Limits: {', '.join(limits)}")
+    if seen is not None:
+        lines.append(f"Best trial: {seen.number}, {seen.objective:.6g} {unit}".rstrip())
+    return "\n".join(lines)
+
+
+def trial_words(definition: Definition, found: Mapping[str, Any]) -> str:
+    """One trial with its history, from its JSON."""
+    state = "deleted" if found["deleted"] else "transient" if found["transient"] else found["status"]
+    cost = "" if found["objective"] is None else f", {found['objective']:.8g}"
+    reason = f" ({found['reason']})" if found["reason"] else ""
+    lines = [f"Trial {found['number']}: {state}{cost}{reason}", *valued(definition, found["params"])]
+    lines += [f"  {name}: {short(value)}" for name, value in found["constraints"].items()]
+    if found.get("why"):
+        lines.append(f"Why: {found['why']}")
+    for entry in found["corrections"]:
+        value = "" if entry["objective"] is None else f" {entry['objective']:.8g}"
+        why = f" ({entry['reason']})" if entry["reason"] else ""
+        lines.append(f"Corrected {entry['time']}: {entry['status']}{value}{why}")
+    return "\n".join(lines)
+
+
+def print_status(study: Study, records: Sequence[Record], outlook: "Outlook | None", last: int | None) -> None:
+    """Print the table of trials, a count, and what the model believes."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=200)  # a file or a pipe has no width
+    tally = counts(list(records))
+    done = f"{tally['finished']} finished, {tally['crashed']} crashed, {tally['pending']} under way"
+    console.print(f"Study {study.place.study!r} in {study.place}: {done}", soft_wrap=True)
+    if records:
+        console.print(_table(study.definition, records[-last:] if last else records))
+    if outlook is not None:
+        seen = best_seen(study.definition, list(records))
+        console.print(best_words(study.definition, outlook, seen), markup=False, soft_wrap=True)
+
+
+def _table(definition: Definition, records: Sequence[Record]) -> Any:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("trial", justify="right", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    for name in (*definition.space, "objective", *definition.constraint_names):
+        table.add_column(Text(definition.label(name)), justify="right", min_width=6)
+    table.add_column("reason", overflow="fold", ratio=1)
+    for record in records:
+        table.add_row(*(Text(cell) for cell in _cells(definition, record)), style=_STYLES[record.status])
+    return table
+
+
+def _cells(definition: Definition, record: Record) -> list[str]:
+    status = "deleted" if record.deleted else "transient" if record.transient else record.status
+    params = [short(record.params[name]) if name in record.params else "" for name in definition.space]
+    seen = [
+        "" if name not in record.constraints else _seen(record.constraints[name])
+        for name in definition.constraint_names
+    ]
+    cost = "" if record.objective is None else f"{record.objective:.6g}"
+    return [str(record.number), status, *params, cost, *seen, record.reason]
+
+
+def _seen(value: float | None) -> str:
+    return "violated" if value is None else f"{value:.5g}"

@@ -1,0 +1,149 @@
+"""Ask for the next trial, alone or among many workers. Torch is imported when a suggestion is made.
+
+Trials are numbered by the storage. Whoever gets a number waits until all lower ones know what they try, and only
+then makes its own suggestion: so each one takes all others into account, on any storage and any number of machines.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
+
+from crashbo.errors import CrashBOError
+from crashbo.integrations.optuna.space import distribution_of
+from crashbo.studies import recording
+from crashbo.studies.study import Study
+from crashbo.studies.workers import WORKER, Watch, has_suggestion, me, under_way
+
+_PATIENCE = 60.0  # seconds without progress before a trial that got no suggestion is given up
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A suggested trial.
+
+    Attributes:
+        number: to tell its outcome with.
+        params: to try.
+        why: it was suggested, in words.
+        success_probability: as believed; None for initial points.
+        thresholds: as estimated then.
+        worker: the mark on the trial.
+    """
+
+    number: int
+    params: dict[str, Any]
+    why: str = ""
+    success_probability: float | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    worker: Mapping[str, Any] = field(default_factory=dict)
+
+
+def ask(
+    study: Study,
+    *,
+    kind: str = "ask",
+    needed: Callable[[Study, int], bool] | None = None,
+    watch: Watch | None = None,
+) -> Asked | None:
+    """Suggest the next trial and store it as running.
+
+    Args:
+        study: to ask.
+        kind: "ask", or "run" if this process stays with the trial until it is told.
+        needed: of study and trial number, called when it is this trial's turn; if false the trial is withdrawn.
+        watch: for lost workers, if there is one already.
+
+    Returns:
+        The suggestion; None if it was not needed.
+    """
+    watch = watch or Watch()
+    watch.release(study)
+    use_sampler(study)
+    worker = me(kind)
+    trial = _new_trial(study, worker)
+    try:
+        _wait_for_turn(study, trial.number, watch)
+        if needed is not None and not needed(study, trial.number):
+            recording.transient(study, trial.number, "not needed any more")
+            return None
+        params = {name: _suggest(trial, name, distribution_of(one)) for name, one in study.definition.space.items()}
+    except BaseException:
+        _withdraw(study, trial.number)
+        raise
+    return _asked(study, trial.number, params)
+
+
+def use_sampler(study: Study) -> Any:
+    """Give the study CrashBO's sampler, once; this imports torch."""
+    from crashbo.integrations.optuna import CrashBOSampler
+
+    if not isinstance(study.inner.sampler, CrashBOSampler):
+        study.inner.sampler = CrashBOSampler.from_study(study.inner)
+    return study.inner.sampler
+
+
+def _new_trial(study: Study, worker: Mapping[str, Any]) -> optuna.Trial:
+    """A running trial without params: one that was put in the queue, or a new one, marked in the same step."""
+    with study.guarded():
+        if study.inner.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
+            trial = study.inner.ask()
+            trial.set_user_attr(WORKER, dict(worker))
+            return trial
+        marked = optuna.trial.create_trial(state=TrialState.RUNNING, user_attrs={WORKER: dict(worker)})
+        made = study.inner._storage.create_new_trial(study.inner._study_id, template_trial=marked)
+        return optuna.Trial(study.inner, made)
+
+
+def _wait_for_turn(study: Study, number: int, watch: Watch) -> None:
+    """Return when every lower trial that is running knows what it tries."""
+    before: set[int] = set()
+    since, pause = time.monotonic(), 0.02
+    while True:
+        waiting = {one.number for one in under_way(study) if one.number < number and not has_suggestion(study, one)}
+        if not waiting:
+            return
+        if waiting != before:
+            before, since = waiting, time.monotonic()
+        elif time.monotonic() - since > _PATIENCE:
+            _withdraw(study, min(waiting))
+        else:
+            watch.release(study)
+        time.sleep(pause)
+        pause = min(2 * pause, 0.25)
+
+
+def _withdraw(study: Study, number: int) -> None:
+    """Give up a trial that got no suggestion, whatever else is wrong."""
+    try:
+        recording.transient(study, number, "withdrawn before it was suggested")
+    except CrashBOError:
+        return
+
+
+def _suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> Any:
+    if isinstance(distribution, FloatDistribution):
+        return trial.suggest_float(
+            name, distribution.low, distribution.high, step=distribution.step, log=distribution.log
+        )
+    if isinstance(distribution, IntDistribution):
+        return trial.suggest_int(
+            name, distribution.low, distribution.high, step=distribution.step, log=distribution.log
+        )
+    return trial.suggest_categorical(name, distribution.choices)  # type: ignore[attr-defined]
+
+
+def _asked(study: Study, number: int, params: Mapping[str, Any]) -> Asked:
+    marks = study.trial(number).user_attrs
+    return Asked(
+        number=number,
+        params=dict(params),
+        why=marks.get("crashbo:why", ""),
+        success_probability=marks.get("crashbo:success_probability"),
+        thresholds=marks.get("crashbo:thresholds") or {},
+        worker=marks.get(WORKER, {}),
+    )

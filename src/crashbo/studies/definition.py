@@ -1,0 +1,95 @@
+"""What a study is about: its space, constraints, direction, seed and units, as kept in the storage. No torch here."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from crashbo.errors import InputError
+from crashbo.outcome import Constraint
+from crashbo.space import Space
+
+if TYPE_CHECKING:
+    import optuna
+
+FORMAT, SPACE, CONSTRAINTS = "crashbo:format", "crashbo:space", "crashbo:constraints"
+SETTINGS, UNITS = "crashbo:settings", "crashbo:units"
+_FORMAT = 1
+_DIRECTIONS = ("minimize", "maximize")
+_ACQUISITIONS = ("auto", "mes", "mesco", "logei")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What is tuned, and for what.
+
+    Attributes:
+        space: the parameters.
+        constraints: outputs beside the objective that must stay below a limit.
+        direction: "minimize" or "maximize".
+        seed: same seed, same suggestions.
+        acquisition: as for `crashbo.Optimizer`.
+        options: of `crashbo.Options` that differ from the defaults.
+        units: by parameter, constraint or "objective"; for people only.
+    """
+
+    space: Space
+    constraints: tuple[Constraint, ...] = ()
+    direction: str = "minimize"
+    seed: int = 0
+    acquisition: str = "auto"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = [one.name for one in self.constraints]
+        twice = sorted({name for name in names if names.count(name) > 1 or name in self.space})
+        if twice:
+            raise InputError(f"`{twice[0]}` must be the name of one thing; got it twice. Rename one.")
+        if "objective" in self.space:
+            raise InputError("`objective` must not be the name of a parameter; it is that of the cost. Rename it.")
+        if self.direction not in _DIRECTIONS:
+            raise InputError(f"`direction` must be 'minimize' or 'maximize'; got {self.direction!r}.")
+        if self.acquisition not in _ACQUISITIONS:
+            raise InputError(f"`acquisition` must be one of {list(_ACQUISITIONS)}; got {self.acquisition!r}.")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise InputError(f"`seed` must be an integer >= 0; got {self.seed!r}.")
+        unknown = [name for name in self.units if name not in (*self.space, *names, "objective")]
+        if unknown:
+            raise InputError(f"`units` must name parameters, constraints or objective; got {unknown}.")
+
+    @property
+    def constraint_names(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.constraints)
+
+    def label(self, name: str) -> str:
+        """A name with its unit, as in a table's head."""
+        return f"{name} [{self.units[name]}]" if self.units.get(name) else name
+
+
+def write(study: "optuna.Study", definition: Definition) -> None:
+    """Write a definition on a new study; the format comes last and says that it is complete."""
+    study.set_user_attr(SPACE, definition.space.to_json())
+    study.set_user_attr(CONSTRAINTS, [asdict(one) for one in definition.constraints])
+    settings = {"seed": definition.seed, "acquisition": definition.acquisition, "options": dict(definition.options)}
+    study.set_user_attr(SETTINGS, settings)
+    if definition.units:
+        study.set_user_attr(UNITS, dict(definition.units))
+    study.set_user_attr(FORMAT, _FORMAT)
+
+
+def read(study: "optuna.Study") -> Definition:
+    """Read the definition of a study made by `crashbo new`."""
+    marks = study.user_attrs
+    if marks.get(FORMAT) != _FORMAT:
+        what = "no CrashBO space" if FORMAT not in marks else f"format {marks[FORMAT]!r}, from a newer version"
+        raise InputError(f"`study` must be made by `crashbo new`; {study.study_name!r} has {what}.")
+    settings = marks[SETTINGS]
+    return Definition(
+        space=Space.from_json(marks[SPACE]),
+        constraints=tuple(Constraint(**one) for one in marks[CONSTRAINTS]),
+        direction=study.direction.name.lower(),
+        seed=settings["seed"],
+        acquisition=settings["acquisition"],
+        options=settings["options"],
+        units=marks.get(UNITS, {}),
+    )

@@ -1,0 +1,170 @@
+"""Where studies are kept: a SQLite file, any other Optuna storage, and what can go wrong there. No torch here."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crashbo.errors import CrashBOError
+
+DEFAULT_FILE, DEFAULT_STUDY = "crashbo.db", "crashbo"
+_PATIENCE = 10.0  # seconds to wait for another process that is writing to a SQLite file
+_JOURNAL = (".journal", ".log", ".jsonl")
+
+
+class StudyError(CrashBOError, RuntimeError):
+    """A study cannot be opened, read or written."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a study is.
+
+    Attributes:
+        url: of the Optuna storage; may hold a password.
+        study: the study's name; empty where none was said.
+    """
+
+    url: str
+    study: str = ""
+
+    @property
+    def file(self) -> Path | None:
+        """The file of a SQLite or journal storage; None for a server."""
+        match = re.match(r"(?:sqlite(?:\+\w+)?|journal):///([^?]*)", self.url)
+        return Path(match[1]) if match and match[1] not in ("", ":memory:") else None
+
+    def __str__(self) -> str:
+        """The storage for people: a file's path, or the URL without its password."""
+        return str(self.file) if self.file else hide_password(self.url)
+
+    def __repr__(self) -> str:
+        return f"Place({str(self)!r}, {self.study!r})"
+
+
+def find_place(storage: str | None = None, study: str | None = None) -> Place:
+    """Return the place by arguments, else by CRASHBO_STORAGE and CRASHBO_STUDY, else `crashbo.db` here.
+
+    Args:
+        storage: an Optuna storage URL, or a path: of a SQLite file, or of a journal if it ends in .journal.
+        study: the study's name; empty where none was said.
+    """
+    given = storage or os.environ.get("CRASHBO_STORAGE") or DEFAULT_FILE
+    name = study or os.environ.get("CRASHBO_STUDY") or ""
+    if "://" in given:
+        return Place(given, name)
+    scheme = "journal" if Path(given).suffix in _JOURNAL else "sqlite"
+    return Place(f"{scheme}:///{given}", name)
+
+
+def hide_password(text: str) -> str:
+    """Return a text with the password of any URL in it replaced by ***."""
+    hidden = re.sub(r"(\w+://[^\s:/@]*):[^\s]*@", r"\1:***@", text)
+    return re.sub(r"(?i)\b(password|passwd|pwd)=[^&\s]+", r"\1=***", hidden)
+
+
+def open_storage(place: Place, *, create: bool = False, quick: bool = False) -> Any:
+    """Open the Optuna storage of a place.
+
+    Args:
+        place: to open.
+        create: make the file if it is missing.
+        quick: trust the tables as they are, for commands that only record a result.
+
+    Raises:
+        StudyError: without a password in its message.
+    """
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    if place.file and not create and not place.file.exists():
+        raise StudyError(f"There is no file {place.file}. Make a study with `crashbo new`, or say --storage.")
+    if place.file and not place.file.parent.is_dir():
+        raise StudyError(f"There is no folder {place.file.parent} for {place.file.name}. Make it first.")
+    with storage_errors(place):
+        if place.url.startswith("journal:"):
+            from optuna.storages.journal import JournalFileBackend
+
+            return optuna.storages.JournalStorage(JournalFileBackend(str(place.file)))
+        return _open_database(place, quick)
+
+
+def _open_database(place: Place, quick: bool) -> Any:
+    import optuna
+
+    sqlite = place.url.startswith("sqlite")
+    arguments: dict[str, Any] = {}
+    if sqlite and "timeout=" not in place.url:
+        arguments["connect_args"] = {"timeout": _PATIENCE}
+    elif not sqlite:
+        arguments["pool_pre_ping"] = True  # a server may have been restarted between two trials
+    storage = optuna.storages.RDBStorage(
+        place.url.replace("{", "{{").replace("}", "}}"),  # Optuna fills in a template
+        engine_kwargs=arguments,
+        skip_compatibility_check=quick,
+        skip_table_creation=quick,
+    )
+    if sqlite:
+        _lock_from_the_start(storage.engine)
+    return storage
+
+
+def _lock_from_the_start(engine: Any) -> None:
+    """Let every SQLite transaction hold the lock from its first read on.
+
+    Otherwise two processes may both read a trial as free, and both take it.
+    """
+    from sqlalchemy import event
+
+    def connect(connection: Any, record: object) -> None:
+        connection.isolation_level = None  # the driver must not begin transactions by itself
+
+    def begin(connection: Any) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    event.listen(engine, "connect", connect)
+    event.listen(engine, "begin", begin)
+    engine.dispose()
+
+
+@contextmanager
+def storage_errors(place: Place) -> Iterator[None]:
+    """Turn what a storage raises into a StudyError of one line, without any password."""
+    import optuna
+    from optuna.exceptions import OptunaError
+
+    try:
+        yield
+    except CrashBOError:
+        raise
+    except optuna.exceptions.UpdateFinishedTrialError as error:
+        raise StudyError("The trial has been finished by another process meanwhile. Nothing was written.") from error
+    except (OptunaError, ImportError, TimeoutError) as error:
+        raise StudyError(_explain(place, error)) from error
+    except Exception as error:
+        if not type(error).__module__.startswith("sqlalchemy"):
+            raise
+        raise StudyError(_explain(place, error)) from error
+
+
+def _explain(place: Place, error: BaseException) -> str:
+    """One line on what went wrong and what to do."""
+    root: BaseException = error
+    while root.__cause__ is not None and not hasattr(root, "orig"):
+        root = root.__cause__
+    words = str(getattr(root, "orig", None) or root).strip() or type(root).__name__
+    detail = hide_password(" ".join(words.split()))
+    if "locked" in detail:
+        return f"The database {place} is locked by another process; nothing was written. Try again in a moment."
+    if "readonly" in detail or "read-only" in detail:
+        return f"The database {place} cannot be written. Check the permissions of the file and its folder."
+    if "not a database" in detail or "no such table" in detail:
+        return f"The file {place} is not an Optuna database. Say another one with --storage."
+    if "no longer compatible" in detail:
+        return f"The database {place} was made by another version of Optuna. Run `optuna storage upgrade` on it."
+    if isinstance(error, ImportError):
+        return f"The storage {place} needs a database driver. For PostgreSQL: pip install 'crashbo[postgres]'."
+    return f"The storage {place} cannot be used: {detail}"

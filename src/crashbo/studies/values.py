@@ -1,0 +1,85 @@
+"""Values as people write them, `kp=1.5 reach=violated`, checked against a study's definition. No torch here."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from crashbo.errors import InputError
+from crashbo.outcome import VIOLATED
+from crashbo.parameters import Categorical, Int
+from crashbo.studies.definition import Definition
+
+_LIMIT = 1e100
+
+
+def parse_number(name: str, text: str) -> float:
+    """Return the finite number that a text stands for."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or abs(value) > _LIMIT:
+        raise InputError(f"`{name}` must be a finite number; got {text!r}. For a failed trial use `crashbo crash`.")
+    return value
+
+
+def split_pairs(words: Iterable[str]) -> dict[str, str]:
+    """Return `name=value` words as a dict; each name once."""
+    pairs: dict[str, str] = {}
+    for word in words:
+        name, sign, text = word.partition("=")
+        if not sign or not name:
+            raise InputError(f"`values` must be written as name=value; got {word!r}.")
+        if name in pairs:
+            raise InputError(f"`{name}` must be given once; got it twice.")
+        pairs[name] = text
+    return pairs
+
+
+def parse_constraints(definition: Definition, pairs: Mapping[str, str]) -> dict[str, Any]:
+    """Return constraint values, VIOLATED where the text is `violated`."""
+    unknown = [name for name in pairs if name not in definition.constraint_names]
+    if unknown:
+        known = ", ".join(definition.constraint_names) or "none"
+        raise InputError(f"`{unknown[0]}` must be a constraint of the study; it has: {known}.")
+    return {name: VIOLATED if text == "violated" else parse_number(name, text) for name, text in pairs.items()}
+
+
+def parse_params(definition: Definition, pairs: Mapping[str, str]) -> dict[str, Any]:
+    """Return checked params of the study's space from texts."""
+    read = {name: _value(definition, name, text) for name, text in pairs.items()}
+    return definition.space.validate(read)
+
+
+def _value(definition: Definition, name: str, text: str) -> Any:
+    parameter = definition.space.get(name)
+    if isinstance(parameter, Categorical):
+        return next((choice for choice in parameter.choices if show(choice) == text), text)
+    if isinstance(parameter, Int) and text.lstrip("+-").isdigit():
+        return int(text)
+    return parse_number(name, text) if parameter is not None else text
+
+
+def split_words(definition: Definition, words: Sequence[str]) -> tuple[list[str], dict[str, str], dict[str, str]]:
+    """Sort words into plain ones, params and the rest, which should be constraints."""
+    plain = [word for word in words if "=" not in word]
+    pairs = split_pairs(word for word in words if "=" in word)
+    params = {name: text for name, text in pairs.items() if name in definition.space}
+    return plain, params, {name: text for name, text in pairs.items() if name not in params}
+
+
+def show(value: Any) -> str:
+    """A parameter's value as a program reads it: numbers to the last digit, true, false and null as in JSON."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def short(value: Any) -> str:
+    """A value for people: numbers to five digits."""
+    return f"{value:.5g}" if isinstance(value, float) else show(value)
+
+
+def sentence(params: Mapping[str, Any]) -> str:
+    """Params for people, in one line."""
+    return ", ".join(f"{name} = {short(value)}" for name, value in params.items())
