@@ -1,0 +1,21 @@
+"""A robot balances a pole: plant, wrong design model, software, safety, tuning problems, MuJoCo twin."""
+
+from crashbo.problems.pole.lqr import SAFE_GAINS, lqr_gains
+from crashbo.problems.pole.plant import Plant
+from crashbo.problems.pole.rollout import Outcome, Settings, Trajectory
+from crashbo.problems.pole.simulation import rollout
+from crashbo.problems.pole.tuning import POLES, PoleTuning, Told, repeat
+
+__all__ = [
+    "POLES",
+    "SAFE_GAINS",
+    "Outcome",
+    "Plant",
+    "PoleTuning",
+    "Settings",
+    "Told",
+    "Trajectory",
+    "lqr_gains",
+    "repeat",
+    "rollout",
+]

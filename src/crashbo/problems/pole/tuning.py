@@ -1,0 +1,173 @@
+"""The tuning problems: weights in, what the optimizer is told out.
+
+The optimizer turns the weights of the controller design, in powers of ten; the gains follow from them on a
+wrong model. The limits of the robot are hidden from it.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.errors import InputError
+from crashbo.outcome import CRASHED, VIOLATED, Constraint, Label
+from crashbo.problems.pole.lqr import lqr_gains
+from crashbo.problems.pole.mujoco import mujoco_rollout
+from crashbo.problems.pole.rollout import TOO_FAR, Outcome, Settings
+from crashbo.problems.pole.simulation import rollout
+from crashbo.space import Space
+
+Array: TypeAlias = NDArray[np.float64]
+
+CENTIMETRES = 100.0
+_ROLLOUTS: dict[str, Callable[[object, int, Settings | None], Outcome]] = {
+    "simulation": rollout,
+    "mujoco": mujoco_rollout,
+}
+
+
+def weights(params: Mapping[str, Any]) -> tuple[list[float], float]:
+    """Return the design weights on the state and on the input, for two parameters or five.
+
+    Math: two: `W_s = diag(1, 10^(4 x1), 1, 1)`, `W_u = 10^(4 x2 - 2)`;
+    five: `W_s = diag(10^(4 x1), ..., 10^(4 x4))`, `W_u = 10^(4 x5 - 2)`
+    """
+    x = [float(params[f"x{i + 1}"]) for i in range(len(params))]
+    if len(x) == 2:
+        return [1.0, 10.0 ** (4 * x[0]), 1.0, 1.0], 10.0 ** (4 * x[1] - 2)
+    if len(x) == 5:
+        return [10.0 ** (4 * one) for one in x[:4]], 10.0 ** (4 * x[4] - 2)
+    raise InputError(f"`params` must be x1 and x2, or x1 to x5; got {sorted(params)}.")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the optimizer is told of a roll-out.
+
+    Attributes:
+        objective: the cost, or `CRASHED`.
+        constraints: value or `VIOLATED`, by name.
+        reason: of a crash.
+    """
+
+    objective: float | Label
+    constraints: dict[str, float | Label] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class PoleTuning:
+    """A tuning problem on the robot.
+
+    Attributes:
+        name: of it.
+        dimension: 2 or 5.
+        mixed: whether the reach (g1, in cm) is a constraint of its own, with a value while it holds;
+            otherwise any failure is a crash and no more.
+        physics: "simulation" or "mujoco".
+        settings: of the experiment.
+    """
+
+    name: str
+    dimension: int = 2
+    mixed: bool = False
+    physics: Literal["simulation", "mujoco"] = "simulation"
+    settings: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        if self.dimension not in (2, 5):
+            raise InputError(f"`dimension` must be 2 or 5; got {self.dimension!r}.")
+        if self.physics not in _ROLLOUTS:
+            raise InputError(f"`physics` must be one of {sorted(_ROLLOUTS)}; got {self.physics!r}.")
+
+    @property
+    def space(self) -> Space:
+        """The unit square, or the cube of five."""
+        return Space({f"x{i + 1}": (0.0, 1.0) for i in range(self.dimension)})
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What to declare to the optimizer."""
+        return (Constraint("reach"),) if self.mixed else ()
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """The hidden limits, as far as they can be learned."""
+        return {"reach": CENTIMETRES * self.settings.monitor.limits["reach"]} if self.mixed else {}
+
+    def gains(self, params: Mapping[str, Any]) -> Array:
+        """Return the controller of the params."""
+        return lqr_gains(*weights(self.space.validate(params)))
+
+    def rollout(self, params: Mapping[str, Any], seed: int) -> Outcome:
+        """Try the params on the robot."""
+        return _ROLLOUTS[self.physics](self.gains(params), seed, self.settings)
+
+    def evaluate(self, params: Mapping[str, Any], seed: int) -> Told:
+        """Try the params and return what the optimizer is told."""
+        return self.told(self.rollout(params, seed))
+
+    def told(self, outcome: Outcome) -> Told:
+        """Return what the optimizer is told of an outcome.
+
+        A roll-out that was cut short has no cost. Where the reach is a constraint of its own, it is
+        violated if that was the reason, and otherwise told as far as it was measured.
+        """
+        objective = CRASHED if outcome.cost is None else outcome.cost
+        if not self.mixed:
+            return Told(objective, {}, outcome.reason)
+        reach = VIOLATED if outcome.reason == TOO_FAR else CENTIMETRES * outcome.reach
+        return Told(objective, {"reach": reach}, outcome.reason)
+
+    def without_recovery(self) -> "PoleTuning":
+        """The same problem without the runs of the safe controller, whose outcome is no data point."""
+        return replace(self, settings=replace(self.settings, recover=False))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Repeated roll-outs of the same params.
+
+    Attributes:
+        costs: of the roll-outs that did not fail.
+        failures: the reasons of those that did.
+    """
+
+    costs: tuple[float, ...]
+    failures: tuple[str, ...]
+
+    @property
+    def stable(self) -> bool:
+        """Whether none failed."""
+        return not self.failures
+
+    @property
+    def mean(self) -> float:
+        """Mean cost; NaN if all failed."""
+        return float(np.mean(self.costs)) if self.costs else math.nan
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the costs; NaN with fewer than two."""
+        return float(np.std(self.costs, ddof=1)) if len(self.costs) > 1 else math.nan
+
+
+def repeat(tuning: PoleTuning, params: Mapping[str, Any], seeds: "list[int] | range") -> Evaluation:
+    """Try the same params once per seed."""
+    outcomes = [tuning.without_recovery().rollout(params, seed) for seed in seeds]
+    costs = tuple(one.cost for one in outcomes if one.cost is not None)
+    return Evaluation(costs, tuple(one.reason for one in outcomes if one.failed))
+
+
+POLES = {
+    tuning.name: tuning
+    for tuning in (
+        PoleTuning("robot2d"),
+        PoleTuning("robot2d-mixed", mixed=True),
+        PoleTuning("robot5d", dimension=5),
+        PoleTuning("robot2d-mujoco", physics="mujoco"),
+    )
+}
