@@ -32,6 +32,7 @@ class Reason:
         value: of the acquisition, in logs; None for initial points.
         success_probability: that nothing fails there; None for initial points.
         thresholds: as estimated then.
+        correlation: of crashes and costs as learned then; None where there was nothing to learn it from.
         seconds: the suggestion took.
     """
 
@@ -40,6 +41,7 @@ class Reason:
     success_probability: float | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
     seconds: float = 0.0
+    correlation: float | None = None
 
     def __str__(self) -> str:
         if self.mode in ("initial", "given"):
@@ -158,6 +160,12 @@ class Optimizer:
             return {}
         return self._signed(self.surrogates().expected_thresholds())
 
+    @property
+    def crash_relation(self) -> str:
+        """What crashes have to do with the objective, in words."""
+        known = self._trials and self.space.dimension
+        return describe_relation(self.surrogates().correlation if known else None, self.direction)
+
     def _signed(self, thresholds: dict[str, float]) -> dict[str, float]:
         return {name: value * self._sign if name == "objective" else value for name, value in thresholds.items()}
 
@@ -193,7 +201,8 @@ class Optimizer:
             with torch.no_grad():
                 success = float(self.surrogates().log_success(point.point.unsqueeze(0)).exp())
             seconds = time.perf_counter() - begin
-            why = Reason(mode, point.value, success, self._signed(self.surrogates().thresholds), seconds)
+            models = self.surrogates()
+            why = Reason(mode, point.value, success, self._signed(models.thresholds), seconds, models.correlation)
             suggestion = Suggestion(self.space.decode(point.point.numpy()), number, why)
         self._pending[number] = suggestion
         self._asked += 1
@@ -245,7 +254,12 @@ class Optimizer:
             raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
         if self._fitted is None or self._fitted[0] != len(self._trials):
             models = build_surrogates(
-                self.space, self._trials, self.constraints, sign=self._sign, fixed=self.options.fixed
+                self.space,
+                self._trials,
+                self.constraints,
+                sign=self._sign,
+                fixed=self.options.fixed,
+                crashes=self.options.crash_model,
             )
             self._fitted = (len(self._trials), models)
         return self._fitted[1]
@@ -387,6 +401,25 @@ class Optimizer:
         except json.JSONDecodeError as error:
             raise InputError(f"`path` must be a file written by `save`; {path} is not JSON ({error}).") from error
         return cls.from_json(state)
+
+
+def describe_relation(correlation: float | None, direction: str = "minimize") -> str:
+    """Say in words what crashes have to do with the objective.
+
+    Args:
+        correlation: as in `Reason`.
+        direction: of the optimization.
+    """
+    if correlation is None:
+        return "It is not known yet what crashes have to do with the objective."
+    bad, good = ("high", "low") if direction == "minimize" else ("low", "high")
+    if correlation > 0.8:
+        return f"Crashes look like {bad} values of the objective."
+    if correlation > 0.4:
+        return f"Crashes go with {bad} values of the objective, but not with those alone."
+    if correlation < -0.4:
+        return f"Crashes lie where the objective is {good}: the best trials are close to them."
+    return "Crashes look unrelated to the objective."
 
 
 def _as_constraint(value: Constraint | str) -> Constraint:

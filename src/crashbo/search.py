@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from crashbo.acquisition.failures import FailureAware, success_somewhere
 from crashbo.acquisition.maximise import Effort, Maximum, Round, maximise, sobol
 from crashbo.acquisition.minimum import Limit, MinimumSampler, PathwiseMinimum, VirtualMinimum
 from crashbo.errors import InputError
-from crashbo.models.surrogates import FixedModel, Surrogates
+from crashbo.models.surrogates import OBJECTIVE, CrashModel, FixedModel, Surrogates
 from crashbo.outcome import is_number
 from crashbo.space import Space
 
@@ -33,6 +33,9 @@ class Options:
         samples: of the minimum, for mES and mESCO.
         sampler: "pathwise", or "virtual" for the paper's virtual evaluations.
         fixed: hyperparameters that are not learned, by output ("objective" or a constraint).
+        crashes: what a crash says about the cost. "absorb": it is a high cost (the paper's way);
+            "separate": nothing; "coupled": learn it from the trials. "auto" is "coupled" where the
+            hyperparameters are learned.
         raw: quasi-random points looked at when an acquisition is maximised.
     """
 
@@ -42,6 +45,7 @@ class Options:
     samples: int = 10
     sampler: str = "pathwise"
     fixed: Mapping[str, FixedModel] = field(default_factory=dict)
+    crashes: Literal["auto", "absorb", "separate", "coupled"] = "auto"
     raw: int = 512
 
     def __post_init__(self) -> None:
@@ -55,6 +59,25 @@ class Options:
             raise InputError(f"`delta` must lie between 0 and 1; got {self.delta!r}.")
         if self.sampler not in _SAMPLERS:
             raise InputError(f"`sampler` must be one of {sorted(_SAMPLERS)}; got {self.sampler!r}.")
+        if self.crashes not in ("auto", "absorb", "separate", "coupled"):
+            rule = "'auto', 'absorb', 'separate' or 'coupled'"
+            raise InputError(f"`crashes` must be {rule}; got {self.crashes!r}.")
+        if self.crashes in ("separate", "coupled") and self._needs_absorption:
+            raise InputError(
+                f"`crashes` must be 'absorb' with fixed hyperparameters of the objective or virtual evaluations; "
+                f"got {self.crashes!r}. Leave it at 'auto'."
+            )
+
+    @property
+    def _needs_absorption(self) -> bool:
+        return OBJECTIVE in self.fixed or self.sampler == "virtual"
+
+    @property
+    def crash_model(self) -> CrashModel:
+        """`crashes` with "auto" decided."""
+        if self.crashes == "auto":
+            return "absorb" if self._needs_absorption else "coupled"
+        return self.crashes
 
 
 @dataclass(frozen=True)
@@ -122,8 +145,8 @@ class Search:
     def _safe_somewhere(self) -> bool:
         """A first look whether any point is likely enough to succeed."""
         models = self.models
-        # The objective's own crashes are part of its model's mean; a constraint's are not.
-        safety = models.log_constraints if models.constraints else models.log_success
+        # Absorbed crashes are part of the objective's mean; others are not.
+        safety = models.log_weight if models.weighted else models.log_success
         looked = torch.cat([sobol(self.options.raw, self._dimension, self.seed), self._guesses()])
         return success_somewhere([safety], looked if self.round_ is None else self.round_(looked), self.options.delta)
 
@@ -143,7 +166,7 @@ class Search:
         minima = sampler(models.objective, limits, self.options.samples, self.seed, self.round_)
         noise = None if self.options.fixed else models.objective.noise_variance
         entropy = MinValueEntropySearch(models.objective, minima, noise_variance=noise)
-        return FailureAware(entropy, [models.log_constraints] if models.constraints else [])
+        return FailureAware(entropy, [models.log_weight] if models.weighted else [])
 
     def _maximise(self, score: Any) -> Maximum:
         avoid = torch.cat([self.failed, self.pending])
@@ -180,7 +203,7 @@ class Search:
         safest = maximise(models.log_success, self._dimension, seed=self.seed, extra=guesses, round_=self.round_)
         if safest.value < self._floor or not models.any_stable:
             return safest.point, safest.value >= self._floor
-        scale = models.objective.fit.scale * float(models.objective.prior_variance.sqrt())
+        scale = models.objective.unit
 
         def score(points: Tensor) -> Tensor:
             shortfall = (models.log_success(points) - self._floor).clamp_max(0.0)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -12,8 +12,12 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from crashbo.acquisition.maximise import Round, sobol
+from crashbo.errors import InputError
+from crashbo.models.coupled_predictor import CoupledPredictor
 from crashbo.models.hyperparameters import covariance
 from crashbo.models.predictor import Predictor
+
+Objective: TypeAlias = Predictor | CoupledPredictor
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class MinimumSampler(Protocol):
     """Draws samples of min f(x) subject to g_j(x) <= c_j over the unit cube."""
 
     def __call__(
-        self, objective: Predictor, limits: Sequence[Limit], count: int, seed: int, round_: Round | None = None
+        self, objective: Objective, limits: Sequence[Limit], count: int, seed: int, round_: Round | None = None
     ) -> Tensor:
         """Return `count` samples in the objective's own units.
 
@@ -59,7 +63,7 @@ class PathwiseMinimum:
 
     @torch.no_grad()
     def __call__(
-        self, objective: Predictor, limits: Sequence[Limit], count: int, seed: int, round_: Round | None = None
+        self, objective: Objective, limits: Sequence[Limit], count: int, seed: int, round_: Round | None = None
     ) -> Tensor:
         generator = torch.Generator().manual_seed(seed)
         rounded: Round = round_ or (lambda x: x)
@@ -69,8 +73,7 @@ class PathwiseMinimum:
 
         def rank(X: Tensor) -> tuple[Tensor, Tensor]:
             """Objective and total violation, `s x p` each."""
-            value = cost(X)
-            violation = torch.zeros_like(value)
+            value, violation = cost.with_violation(X)
             for path, threshold in others:
                 violation = violation + (path(X) - threshold).clamp_min(0.0)
             return value, violation
@@ -168,8 +171,10 @@ class VirtualMinimum:
     step: float = 1e-2
 
     def __call__(
-        self, objective: Predictor, limits: Sequence[Limit], count: int, seed: int, round_: Round | None = None
+        self, objective: Objective, limits: Sequence[Limit], count: int, seed: int, round_: Round | None = None
     ) -> Tensor:
+        if not isinstance(objective, Predictor):
+            raise InputError("`objective` must be a single model for virtual evaluations; got cost and margin.")
         rng = np.random.default_rng(seed)
         return torch.tensor([self._one(objective, limits, rng, round_) for _ in range(count)], dtype=torch.float64)
 

@@ -2,14 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from botorch.optim.core import scipy_minimize
 from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
-from gpytorch.priors import LogNormalPrior
+from gpytorch.priors import LogNormalPrior, Prior
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
@@ -28,17 +28,64 @@ KernelName = Literal["matern32", "matern52", "rbf"]
 # Noise of standardised costs: a variance of about exp(-6), anything from 1e-3 to 0.3 standard
 # deviations is plausible a priori.
 NOISE_PRIOR = (-6.0, 2.0)
-_NOISE_RANGE = (1e-8, 10.0)
-_SHORTEST = 2.5e-2  # lengthscale
-_SCALE_RANGE = (1e-3, 1e3)
+NOISE_RANGE = (1e-8, 10.0)
+SHORTEST = 2.5e-2  # lengthscale
+
+
+class _Lengthscales(NamedTuple):
+    centre: float
+    common: float
+    own: float
+
+
+# Of log lengthscales less log(d) / 2: about 0.3 of the cube in one dimension, within a factor of three;
+# lengthscales of one kernel differ by a factor of two or so.
+LENGTHSCALE_PRIOR = _Lengthscales(centre=-1.2, common=1.2, own=0.5)
+SCALE_RANGE = (1e-3, 1e3)
 _ROUGH = EPOptions(tolerance=1e-4, max_sweeps=50)  # enough while searching: log Z errs by the square of it
+
+
+def log_lengthscale_prior(logs: Array) -> tuple[float, Array]:
+    """Log density of log lengthscales, up to a constant, and its gradient.
+
+    All share one unknown size, each deviates a little: with few trials the kernel stays close to
+    isotropic, where independent priors would let one lucky axis explain everything.
+
+    Math: log l ~ N(centre + log(d) / 2, common^2 1 1' + own^2 I)
+
+    Args:
+        logs: `d`.
+    """
+    d = len(logs)
+    gap = logs - LENGTHSCALE_PRIOR.centre - 0.5 * math.log(d)
+    own, common = LENGTHSCALE_PRIOR.own**2, LENGTHSCALE_PRIOR.common**2
+    pull = gap / own - gap.sum() * common / (own * (own + d * common))
+    return -0.5 * float(gap @ pull), -pull
+
+
+class LengthscalePrior(Prior):
+    """`log_lengthscale_prior` as a gpytorch prior of a kernel's lengthscales, `... x 1 x d`."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self) -> None:
+        super().__init__(validate_args=False)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Log density of the log lengthscales up to a constant, `... x 1`."""
+        d = x.shape[-1]
+        gap = x.log() - LENGTHSCALE_PRIOR.centre - 0.5 * math.log(d)
+        own, common = LENGTHSCALE_PRIOR.own**2, LENGTHSCALE_PRIOR.common**2
+        shared = gap.sum(-1).square() * common / (own * (own + d * common))
+        return -0.5 * (gap.square().sum(-1) / own - shared)
 
 
 def make_kernel(dimension: int, kind: KernelName = "matern52") -> ScaleKernel:
     """Build our default ARD kernel for unit-cube inputs and standardised costs.
 
-    Lengthscales have BoTorch's dimension-scaled log-normal prior; the output scale has a
-    log-normal prior with mode 1 that lets crashed latents rise well above the seen costs.
+    Lengthscales have the prior of `log_lengthscale_prior`, which grows with the dimension; the
+    output scale has a log-normal prior with mode 1 that lets crashed latents rise well above the
+    seen costs.
 
     Args:
         dimension: number of inputs.
@@ -46,15 +93,15 @@ def make_kernel(dimension: int, kind: KernelName = "matern52") -> ScaleKernel:
     """
     if kind not in ("matern32", "matern52", "rbf"):
         raise InputError(f"`kind` must be 'matern32', 'matern52' or 'rbf'; got {kind!r}.")
-    prior = LogNormalPrior(math.sqrt(2) + 0.5 * math.log(dimension), math.sqrt(3))
-    constraint = GreaterThan(_SHORTEST, transform=None, initial_value=0.5 * math.sqrt(dimension))
-    options = {"ard_num_dims": dimension, "lengthscale_prior": prior, "lengthscale_constraint": constraint}
+    constraint = GreaterThan(SHORTEST, transform=None, initial_value=0.5 * math.sqrt(dimension))
+    options: dict[str, Any] = {"ard_num_dims": dimension, "lengthscale_prior": LengthscalePrior()}
+    options["lengthscale_constraint"] = constraint
     base: Kernel
     base = RBFKernel(**options) if kind == "rbf" else MaternKernel(nu=1.5 if kind == "matern32" else 2.5, **options)
     kernel = ScaleKernel(
         base,
         outputscale_prior=LogNormalPrior(1.0, 1.0),
-        outputscale_constraint=Interval(*_SCALE_RANGE, transform=None, initial_value=1.0),
+        outputscale_constraint=Interval(*SCALE_RANGE, transform=None, initial_value=1.0),
     )
     return kernel.double()
 
@@ -114,7 +161,7 @@ class _Evidence(Module):
         self.ep: EPResult = first.ep
         self.searched = given.rule.without_search(data.crashed) is None
         self.threshold = Parameter(data.X.new_tensor([first.threshold]), requires_grad=self.searched)
-        log_noise = data.X.new_tensor(given.noise_variance).clamp(*_NOISE_RANGE).log()
+        log_noise = data.X.new_tensor(given.noise_variance).clamp(*NOISE_RANGE).log()
         self.log_noise = Parameter(log_noise, requires_grad=given.learn_noise)
 
     def forward(self) -> Tensor:
@@ -163,10 +210,10 @@ def log_evidence(
 def _is_small(kernel: Kernel, data: HybridData) -> bool:
     """Whether the NumPy twin can learn this: a kernel as `make_kernel` builds it, few trials, on the CPU."""
     base: Any = getattr(kernel, "base_kernel", None)
-    priors = (getattr(base, "lengthscale_prior", None), getattr(kernel, "outputscale_prior", None))
     return (
         is_plain(kernel)
-        and all(type(prior) is LogNormalPrior for prior in priors)
+        and type(getattr(base, "lengthscale_prior", None)) is LengthscalePrior
+        and type(getattr(kernel, "outputscale_prior", None)) is LogNormalPrior
         and all(parameter.requires_grad for parameter in kernel.parameters())
         and not base.raw_lengthscale_constraint.enforced
         and not kernel.raw_outputscale_constraint.enforced
@@ -192,7 +239,6 @@ def _learn_small(
     )
     d = data.X.shape[-1]
     searched = given.rule.without_search(data.crashed) is None
-    length_mean, length_sd = float(base.lengthscale_prior.loc), float(base.lengthscale_prior.scale)
     scale_mean, scale_sd = float(kernel.outputscale_prior.loc), float(kernel.outputscale_prior.scale)
     best: tuple[float, Array] = (math.inf, np.zeros(0))
 
@@ -205,10 +251,11 @@ def _learn_small(
             found = evidence(Hyperparameters(np.exp(logs[:d]), math.exp(logs[d]), noise, threshold))
         except NumericalError:
             return 1e12, np.zeros_like(theta)
-        z_length, z_scale = (logs[:d] - length_mean) / length_sd, (logs[d] - scale_mean) / scale_sd
-        value = found.value - float(0.5 * z_length @ z_length + logs[:d].sum()) - 0.5 * z_scale**2 - logs[d]
+        prior, pull = log_lengthscale_prior(logs[:d])
+        z_scale = (logs[d] - scale_mean) / scale_sd
+        value = found.value + prior - 0.5 * z_scale**2 - logs[d]
         gradient = np.zeros_like(theta)
-        gradient[:d] = found.log_lengthscale - z_length / length_sd - 1
+        gradient[:d] = found.log_lengthscale + pull
         gradient[d] = found.log_outputscale - z_scale / scale_sd - 1
         if given.learn_noise:
             z_noise = (theta[d + 1] - NOISE_PRIOR[0]) / NOISE_PRIOR[1]
@@ -224,13 +271,13 @@ def _learn_small(
     theta = np.concatenate(
         [
             base.lengthscale.detach().numpy().ravel(),
-            [float(kernel.outputscale.detach()), np.clip(given.noise_variance, *_NOISE_RANGE)],
+            [float(kernel.outputscale.detach()), np.clip(given.noise_variance, *NOISE_RANGE)],
         ]
     )
     theta = np.append(np.log(theta), first.threshold if searched else 0.0)
-    bounds = [(math.log(_SHORTEST), math.log(1e3))] * d
-    bounds += [(math.log(_SCALE_RANGE[0]), math.log(_SCALE_RANGE[1]))]
-    bounds += [(math.log(_NOISE_RANGE[0]), math.log(_NOISE_RANGE[1])), (-math.inf, math.inf)]
+    bounds = [(math.log(SHORTEST), math.log(1e3))] * d
+    bounds += [(math.log(SCALE_RANGE[0]), math.log(SCALE_RANGE[1]))]
+    bounds += [(math.log(NOISE_RANGE[0]), math.log(NOISE_RANGE[1])), (-math.inf, math.inf)]
     # The evidence has several modes; a second start, smoother and larger, finds the other likely one.
     smooth = theta.copy()
     smooth[:d] += math.log(2.0)
@@ -284,7 +331,7 @@ def learn(
     parameters: dict[str, Tensor] = {n: value for n, value in evidence.named_parameters() if value.requires_grad}
     if not parameters:
         return given.noise_variance
-    bounds = _bounds(kernel) | {"log_noise": (math.log(_NOISE_RANGE[0]), math.log(_NOISE_RANGE[1]))}
+    bounds = _bounds(kernel) | {"log_noise": (math.log(NOISE_RANGE[0]), math.log(NOISE_RANGE[1]))}
     best_loss = math.inf
     best = {name: value.detach().clone() for name, value in parameters.items()}
 

@@ -84,6 +84,17 @@ class Predictor(Model):
         return self.fit.threshold
 
     @property
+    def lengthscales(self) -> Tensor:
+        """`d`, in the unit cube."""
+        lengths: Tensor = self.kernel.base_kernel.lengthscale.detach().reshape(-1)
+        return lengths.expand(self.X.shape[-1])
+
+    @property
+    def unit(self) -> float:
+        """Prior standard deviation, in the costs' own units."""
+        return self.fit.scale * float(self.prior_variance.sqrt())
+
+    @property
     def noise_variance(self) -> float:
         """Of an evaluation, in the costs' own units."""
         return self.fit.scale**2 * self.fit.given.noise_variance
@@ -134,23 +145,51 @@ class Predictor(Model):
             generator: source of randomness.
             features: of the prior's approximation.
         """
-        dimension, n = self.X.shape[-1], len(self.X)
-        scale, base = self.kernel.outputscale, self.kernel.base_kernel
-        frequencies = torch.randn(features, dimension, dtype=torch.float64, generator=generator)
-        if isinstance(base, MaternKernel):
-            # A Matern spectrum is a Student t: a Gaussian over the root of a chi-squared.
-            shape = torch.full((features, 1), float(base.nu), dtype=torch.float64)
-            gamma = torch._standard_gamma(shape, generator=generator) / base.nu
-            frequencies = frequencies / gamma.sqrt()
-        frequencies = (frequencies / base.lengthscale.detach()).to(self.X)
-        phases = 2 * math.pi * torch.rand(features, dtype=torch.float64, generator=generator)
-        amplitude = (2 * scale.detach() / features).sqrt()
-        weights = amplitude * torch.randn(count, features, 1, dtype=torch.float64, generator=generator).to(self.X)
-        prior = Paths(self, frequencies.detach(), phases.to(self.X), weights.detach(), None)
-        noise = torch.randn(count, n, dtype=torch.float64, generator=generator).to(self.X)
+        scale, base = self.kernel.outputscale.detach(), self.kernel.base_kernel
+        nu = float(base.nu) if isinstance(base, MaternKernel) else math.inf
+        draws = random_features(self.lengthscales.cpu(), nu, features, count, generator)
+        draws = Features(*(one.to(self.X) for one in (draws.frequencies, draws.phases, scale.sqrt() * draws.weights)))
+        prior = Paths(self, draws, None)
+        noise = torch.randn(count, len(self.X), dtype=torch.float64, generator=generator).to(self.X)
         gap = self.targets - prior.latent(self.X) - self.variances.sqrt() * noise
-        update = torch.cholesky_solve(gap.mT, self.factor).mT
-        return Paths(self, prior.frequencies, prior.phases, prior.weights, update)
+        return Paths(self, draws, torch.cholesky_solve(gap.mT, self.factor).mT)
+
+
+@dataclass(frozen=True)
+class Features:
+    """Functions from a unit-variance prior by random Fourier features, `s` of them.
+
+    Attributes:
+        frequencies, phases, weights: `m x d`, `m`, `s x m x 1`; all functions share the first two.
+    """
+
+    frequencies: Tensor
+    phases: Tensor
+    weights: Tensor
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """Evaluate at common points `p x d`, or at each function's own, `s x p x d`; gives `s x p`."""
+        return (torch.cos(X @ self.frequencies.mT + self.phases) @ self.weights).squeeze(-1)
+
+
+def random_features(lengthscale: Tensor, nu: float, features: int, count: int, generator: torch.Generator) -> Features:
+    """Draw functions from a Matern prior of variance 1 (nu = inf: RBF).
+
+    Args:
+        lengthscale: `d`.
+        nu: smoothness.
+        features: number of frequencies.
+        count: number of functions.
+        generator: source of randomness.
+    """
+    frequencies = torch.randn(features, len(lengthscale), dtype=torch.float64, generator=generator)
+    if math.isfinite(nu):
+        # A Matern spectrum is a Student t: a Gaussian over the root of a chi-squared.
+        shape = torch.full((features, 1), nu, dtype=torch.float64)
+        frequencies = frequencies / (torch._standard_gamma(shape, generator=generator) / nu).sqrt()
+    phases = 2 * math.pi * torch.rand(features, dtype=torch.float64, generator=generator)
+    weights = torch.randn(count, features, 1, dtype=torch.float64, generator=generator)
+    return Features(frequencies / lengthscale, phases, math.sqrt(2 / features) * weights)
 
 
 @dataclass(frozen=True)
@@ -159,20 +198,18 @@ class Paths:
 
     Attributes:
         predictor: the model they come from.
-        frequencies, phases, weights: random features, `m x d`, `m`, `s x m x 1`; all share the first two.
+        prior: draws from its prior.
         update: `s x n`, pathwise correction towards the data; None for prior draws.
     """
 
     predictor: Predictor
-    frequencies: Tensor
-    phases: Tensor
-    weights: Tensor
+    prior: Features
     update: Tensor | None
 
     @torch.no_grad()
     def latent(self, X: Tensor) -> Tensor:
         """Evaluate at common points `p x d`, or at each function's own, `s x p x d`; gives `s x p`."""
-        value = (torch.cos(X @ self.frequencies.mT + self.phases) @ self.weights).squeeze(-1)
+        value = self.prior(X)
         if self.update is None:
             return value
         cross = covariance(self.predictor.kernel, X.reshape(-1, X.shape[-1]), self.predictor.X)
@@ -183,3 +220,8 @@ class Paths:
         """As `latent`, in the costs' own units."""
         fit = self.predictor.fit
         return fit.offset + fit.scale * self.latent(X)
+
+    def with_violation(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """The functions, and zero: they break no limit of their own."""
+        value = self(X)
+        return value, torch.zeros_like(value)

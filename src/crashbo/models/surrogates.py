@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import torch
@@ -10,6 +11,8 @@ from torch import Tensor
 
 from crashbo.data import HybridData
 from crashbo.errors import InputError
+from crashbo.models.coupled import fit_coupled
+from crashbo.models.coupled_predictor import CoupledPredictor
 from crashbo.models.fit import ModelSettings, fit
 from crashbo.models.hyperparameters import KernelName, make_kernel
 from crashbo.models.predictor import Predictor
@@ -17,6 +20,7 @@ from crashbo.outcome import Constraint, Trial
 from crashbo.space import Space
 
 OBJECTIVE = "objective"
+CrashModel = Literal["absorb", "separate", "coupled"]
 
 
 @dataclass(frozen=True)
@@ -57,13 +61,14 @@ class Surrogates:
     """The models of all outputs, minimising.
 
     Attributes:
-        objective: GPCR, or a standard GP (threshold +inf) while only constraints fail.
+        objective: GPCR; cost and margin where crashes are not absorbed; a standard GP (threshold +inf)
+            while only constraints fail.
         constraints: GPCR each, or a standard GP with a known limit.
         limits: per constraint, the threshold its success is judged by.
         any_stable: whether any trial has a cost.
     """
 
-    objective: Predictor
+    objective: Predictor | CoupledPredictor
     constraints: Mapping[str, Predictor] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
     any_stable: bool = True
@@ -76,12 +81,38 @@ class Surrogates:
 
     def expected_thresholds(self) -> dict[str, float]:
         """Posterior means of the thresholds: what to report as the learned limits."""
-        models = {OBJECTIVE: self.objective, **self.constraints}
-        return {name: models[name].fit.expected_threshold() for name in self.thresholds}
+        found = {name: self.constraints[name].fit.expected_threshold() for name in self.limits}
+        if isinstance(self.objective, CoupledPredictor):
+            # What a cost alone would have to exceed, whatever else makes trials crash.
+            absorbed = fit(self.objective.fit.raw_data, ModelSettings())
+            return {OBJECTIVE: absorbed.expected_threshold(), **found}
+        if math.isfinite(self.objective.threshold):
+            found = {OBJECTIVE: self.objective.fit.expected_threshold(), **found}
+        return {name: value for name, value in found.items() if math.isfinite(value)}
+
+    @property
+    def correlation(self) -> float | None:
+        """Of crashes and costs, 1 if crashes are absorbed; None while there is nothing to tell it from."""
+        if isinstance(self.objective, CoupledPredictor):
+            return self.objective.correlation
+        return 1.0 if self.any_stable and bool(self.objective.fit.data.crashed.any()) else None
 
     def log_success(self, X: Tensor) -> Tensor:
         """Log probability that nothing fails at `... x d`, the objective's crash included."""
         return self.objective.log_success(X) + self.log_constraints(X)
+
+    def log_weight(self, X: Tensor) -> Tensor:
+        """Log probability that acquisitions are weighted by (`eq:failoptic`), at `... x d`.
+
+        A crash that is absorbed by the objective lies in its mean already.
+        """
+        own = isinstance(self.objective, CoupledPredictor)
+        return self.log_success(X) if own else self.log_constraints(X)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether `log_weight` is anything but 0."""
+        return bool(self.constraints) or isinstance(self.objective, CoupledPredictor)
 
     def log_constraints(self, X: Tensor) -> Tensor:
         """Log probability that all constraints hold at `... x d`."""
@@ -98,6 +129,7 @@ def build_surrogates(
     *,
     sign: float = 1.0,
     fixed: Mapping[str, FixedModel] | None = None,
+    crashes: CrashModel = "absorb",
 ) -> Surrogates:
     """Fit a model to every output.
 
@@ -111,6 +143,8 @@ def build_surrogates(
         constraints: declared ones.
         sign: -1 to maximise.
         fixed: hyperparameters that are not learned, by output.
+        crashes: "absorb" takes a crash for a high cost (the paper), "separate" gives crashes a latent of
+            their own, "coupled" learns how far they are related.
     """
     X = torch.from_numpy(np.stack([space.encode(trial.params) for trial in trials]))
     values = [None if trial.objective is None else sign * trial.objective for trial in trials]
@@ -118,7 +152,11 @@ def build_surrogates(
     fixed = fixed or {}
     data = _data(X, values)
     known = None if crashed or not constraints else math.inf
-    objective = Predictor(fit(data, _settings(space, data, fixed.get(OBJECTIVE), known)))
+    objective: Predictor | CoupledPredictor
+    if crashes != "absorb" and crashed and data.observed.numel():
+        objective = CoupledPredictor(fit_coupled(data, relation=crashes))
+    else:
+        objective = Predictor(fit(data, _settings(space, data, fixed.get(OBJECTIVE), known)))
     models: dict[str, Predictor] = {}
     limits: dict[str, float] = {}
     for constraint in constraints:

@@ -19,10 +19,10 @@ from crashbo.search import Options
 Job: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 # The paper fixes all hyperparameters "to conservative values" without stating them; these are ours:
-# Matern 3/2 as in the paper, a lengthscale of a fifth of the square, variances the size of the outputs.
+# Matern 3/2 as in the paper, a lengthscale of a quarter of the square, variances the size of the outputs.
 _BRANIN = FixedModel(lengthscale=0.25, variance=100.0**2, noise_std=0.01, threshold_prior=(0.0, 50.0))
 _CIRCLE = FixedModel(lengthscale=0.25, variance=0.25, noise_std=0.01, threshold_prior=(0.0, 2.0))
-_GARDNER = FixedModel(lengthscale=0.2, variance=1.0, noise_std=0.01, threshold_prior=(0.0, 5.0))
+_GARDNER = FixedModel(lengthscale=0.25, variance=1.0, noise_std=0.01, threshold_prior=(0.0, 5.0))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,186 @@
+"""Log evidence of costs and crash labels whose latents are correlated, with its gradient, in NumPy.
+
+A trial's cost is `f(x)` plus noise; it succeeds while its margin `g(x)` stays at or below a
+threshold. The margin is partly the cost, partly something of its own:
+
+Math: g(x) = rho f(x) / s + sqrt(1 - rho^2) h(x),   f ~ GP(0, s^2 R_f),  h ~ GP(0, R_h)
+
+`rho` = 1 is GPCR (a crash means a high cost), 0 two separate models, below 0 says that crashes
+lie where costs are low. Given the costs, the margins of all trials are jointly Gaussian, so the
+same EP runs on them.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from crashbo.errors import NumericalError
+from crashbo.inference.base import NOISE_FLOOR, WIDTH_FLOOR
+from crashbo.inference.ep import EPOptions, small_settings
+from crashbo.inference.ep_small import SmallResult, ep_small
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """Hyperparameters of the pair, costs standardised.
+
+    Attributes:
+        cost_lengthscale, margin_lengthscale: `d` each, of f and h.
+        cost_variance: s^2.
+        noise_variance: of the costs.
+        correlation: rho, between -1 and 1.
+        threshold: of the margin, whose prior variance is 1.
+    """
+
+    cost_lengthscale: Array
+    margin_lengthscale: Array
+    cost_variance: float
+    noise_variance: float
+    correlation: float
+    threshold: float
+
+
+@dataclass(frozen=True)
+class CoupledEvidence:
+    """Log evidence with its gradient.
+
+    Attributes:
+        value: log evidence of costs and labels.
+        gradient: `2 d + 4`, by the logs of cost lengthscales, margin lengthscales, cost variance and
+            noise variance, then by correlation and threshold.
+        ep: EP's result for the margins, relative to the threshold.
+    """
+
+    value: float
+    gradient: Array
+    ep: SmallResult
+
+
+class SmallCoupled:
+    """Evaluates the evidence of fixed trials at many hyperparameters, EP warm-started."""
+
+    def __init__(self, X: Array, sign: Array, observed: NDArray[np.int64], costs: Array, *, tolerance: float = 1e-4):
+        """Prepare.
+
+        Args:
+            X: `n x d`.
+            sign: `n`, +1 for success, -1 for a crash.
+            observed: `n_s`, rows with a cost.
+            costs: `n_s`.
+            tolerance: of EP.
+        """
+        self.squares = np.square(X[:, None, :] - X[None, :, :]).transpose(2, 0, 1).copy()
+        self.sign, self.observed, self.costs = sign, observed, costs
+        self.settings = small_settings(EPOptions(tolerance=tolerance, max_sweeps=50))
+        self.forget()
+
+    def forget(self) -> None:
+        """Start EP afresh next time."""
+        self.sites = (np.zeros(len(self.sign)), np.zeros(len(self.sign)))
+
+    def __call__(self, at: Coupling) -> CoupledEvidence:
+        """Evaluate.
+
+        Math: (M covariance of costs and margins together, D their noise and sites' variances, z targets)
+            log evidence = log N(y; 0, s^2 R_f + noise) + log Z_EP(margins given y)
+            d log evidence / dM = (b b' - (M + D)^-1) / 2,   b = (M + D)^-1 z
+
+        Raises:
+            NumericalError: a covariance is not positive definite to double precision.
+        """
+        rf, slope_f = _matern52(self.squares, at.cost_lengthscale)
+        rh, slope_h = _matern52(self.squares, at.margin_lengthscale)
+        s, rho, own = math.sqrt(at.cost_variance), at.correlation, 1 - at.correlation**2
+        noise = max(at.noise_variance, NOISE_FLOOR * at.cost_variance)
+        seen = self.observed
+        margins = rho**2 * rf + own * rh
+        block, cross = s**2 * rf[np.ix_(seen, seen)], rho * s * rf[:, seen]
+        mean, covariance, log_alpha = _condition(block, cross, margins, self.costs, noise)
+        width = np.full(len(mean), WIDTH_FLOOR)
+        ep = ep_small(mean - at.threshold, covariance, self.sign, width, self.sites, self.settings)
+        self.sites = (ep.site_precision, ep.site_shift)
+        slope = self._slope(rf, margins, at, noise, ep)
+        k = len(seen)
+        costs, cross, own_part = slope[:k, :k], slope[:k, k:], slope[k:, k:]
+        # Weight of every element of R_f: it stands in costs, in margins, and twice between them.
+        on_f = rho**2 * own_part
+        on_f[np.ix_(seen, seen)] += s**2 * costs
+        on_f[seen] += rho * s * cross
+        on_f[:, seen] += rho * s * cross.T
+        between = s * float((cross * rf[seen]).sum())
+        gradient = np.concatenate(
+            [
+                np.tensordot(self.squares, on_f * slope_f, 2) / np.square(at.cost_lengthscale),
+                own * np.tensordot(self.squares, own_part * slope_h, 2) / np.square(at.margin_lengthscale),
+                [
+                    s**2 * float((costs * rf[np.ix_(seen, seen)]).sum()) + rho * between,
+                    noise * float(costs.trace()),
+                    2 * between + 2 * rho * float((own_part * (rf - rh)).sum()),
+                    -float(ep.gradient.sum()),
+                ],
+            ]
+        )
+        return CoupledEvidence(log_alpha + min(ep.log_partition, 0.0), gradient, ep)
+
+    def _slope(self, rf: Array, margins: Array, at: Coupling, noise: float, ep: SmallResult) -> Array:
+        """(b b' - (M + D)^-1) / 2 over costs and margins; 0 for sites that say nothing."""
+        seen, k = self.observed, len(self.observed)
+        s, rho = math.sqrt(at.cost_variance), at.correlation
+        total = np.concatenate([np.full(k, 1 / noise), ep.site_precision])
+        target = np.concatenate([self.costs / noise, ep.site_precision * at.threshold + ep.site_shift])
+        joint = np.empty((k + len(rf), k + len(rf)))
+        joint[:k, :k] = s**2 * rf[np.ix_(seen, seen)]
+        joint[:k, k:] = rho * s * rf[seen]
+        joint[k:, :k] = joint[:k, k:].T
+        joint[k:, k:] = margins
+        slope = np.zeros_like(joint)
+        active = np.flatnonzero(total > 0)
+        if not len(active):
+            return slope
+        root = np.sqrt(total[active])
+        b = joint[np.ix_(active, active)] * root * root[:, None]
+        b.flat[:: len(active) + 1] += 1.0
+        factor, info = lapack.dpotrf(b.T, lower=1, clean=1, overwrite_a=1)
+        if info:
+            raise NumericalError("the covariance of costs and margins is not positive definite.")
+        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        g = inverse * root * root[:, None]
+        b = g @ (target[active] / total[active])
+        slope[np.ix_(active, active)] = 0.5 * (np.outer(b, b) - g)
+        return slope
+
+
+def _matern52(squares: Array, lengthscale: Array) -> tuple[Array, Array]:
+    """Correlation R, and F with dR / d log lengthscale_j = F * squares_j / lengthscale_j^2."""
+    r = np.sqrt(5 * np.tensordot(1.0 / np.square(lengthscale), squares, 1))
+    decay = np.exp(-r)
+    return (1 + r + np.square(r) / 3) * decay, (5 / 3) * (1 + r) * decay
+
+
+def _condition(block: Array, cross: Array, margins: Array, costs: Array, noise: float) -> tuple[Array, Array, float]:
+    """Margins given the costs: mean, covariance, and the log evidence of the costs.
+
+    Args:
+        block: `n_s x n_s`, prior covariance of the observed costs' latents; changed.
+        cross: `n x n_s`, of margins and costs.
+        margins: `n x n`.
+        costs: `n_s`.
+        noise: variance.
+    """
+    k = len(costs)
+    if not k:
+        return np.zeros(len(margins)), margins, 0.0
+    block.flat[:: k + 1] += noise
+    factor, info = lapack.dpotrf(block.T, lower=1, clean=0)
+    if info:
+        raise NumericalError("the covariance of the observed costs is not positive definite.")
+    half, _ = lapack.dtrtrs(factor, np.asfortranarray(np.column_stack([cross.T, costs])), lower=1, overwrite_b=1)
+    rows, white = half[:, :-1], half[:, -1]
+    log_alpha = -0.5 * float(white @ white + 2 * np.log(factor.diagonal()).sum() + k * math.log(2 * math.pi))
+    return rows.T @ white, np.ascontiguousarray(margins - rows.T @ rows), log_alpha

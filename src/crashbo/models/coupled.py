@@ -1,0 +1,157 @@
+"""Costs and crashes with a learned relation, from "a crash is a high cost" to "unrelated to cost".
+
+The margin `g(x) = rho f(x) / s + sqrt(1 - rho^2) h(x)` of a trial decides: it succeeds while the
+margin stays at or below a threshold. See `crashbo.inference.coupled_small` for the maths.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from crashbo.data import HybridData, cost_scale
+from crashbo.errors import NumericalError
+from crashbo.inference.coupled_small import CoupledEvidence, Coupling, SmallCoupled
+from crashbo.models.hyperparameters import (
+    NOISE_PRIOR,
+    NOISE_RANGE,
+    SCALE_RANGE,
+    SHORTEST,
+    log_lengthscale_prior,
+)
+
+Array = NDArray[np.float64]
+Relation = Literal["coupled", "separate"]
+
+# Of the margin, whose prior variance is 1: an unexplored point succeeds with probability 0.87 or so.
+_THRESHOLD_PRIOR = (1.6, 1.0)
+_THRESHOLD_RANGE = (-6.0, 8.0)
+_SCALE_PRIOR = (0.0, 1.0)  # of the log variance of the standardised costs
+_STARTS = {"coupled": (0.0, 0.95), "separate": (0.0,)}
+_ITERATIONS = 60
+
+
+@dataclass(frozen=True)
+class CoupledFit:
+    """A fitted pair of latents. Costs are `offset + scale * f`.
+
+    Attributes:
+        data: trials, costs standardised.
+        coupling: hyperparameters.
+        evidence: at these, with EP's result for the margins.
+        offset, scale: of the costs.
+    """
+
+    data: HybridData
+    coupling: Coupling
+    evidence: CoupledEvidence
+    offset: float
+    scale: float
+
+    @property
+    def raw_data(self) -> HybridData:
+        """The trials, costs in their own units."""
+        return self.data.scaled(-self.offset / self.scale, 1 / self.scale)
+
+    @property
+    def correlation(self) -> float:
+        """Of cost and margin: 1 if a crash is a high cost, 0 if unrelated, below 0 if costs are low there."""
+        return self.coupling.correlation
+
+    @property
+    def threshold(self) -> float:
+        """Cost above which a trial is more likely to crash, in the costs' own units; +inf if unrelated."""
+        rho = self.coupling.correlation
+        if rho < 0.5:
+            return math.inf
+        return self.offset + self.scale * math.sqrt(self.coupling.cost_variance) * self.coupling.threshold / rho
+
+
+def fit_coupled(data: HybridData, *, relation: Relation = "coupled") -> CoupledFit:
+    """Fit both latents to trials by MAP: hyperparameters, correlation and threshold together.
+
+    L-BFGS-B on log evidence plus log priors from one start per relation, the likelier one wins;
+    EP runs inside, warm-started.
+
+    Args:
+        data: trials, at least one cost and one crash, costs in their own units.
+        relation: "coupled" learns the correlation, "separate" fixes it at 0.
+
+    Raises:
+        NumericalError: no hyperparameters gave a sound model.
+    """
+    offset, scale = cost_scale(data)
+    scaled = data.scaled(offset, scale)
+    arrays = scaled.X.numpy(), scaled.sign.numpy(), scaled.observed.numpy(), scaled.costs.numpy()
+    search = _Search(SmallCoupled(*arrays), data.X.shape[-1])
+    for start in _STARTS[relation]:
+        search.descend(start, fixed=relation == "separate")
+    if search.best is None:
+        raise NumericalError("the crash model could not be fitted: expectation propagation did not converge.")
+    coupling = _unpack(search.best)
+    return CoupledFit(scaled, coupling, SmallCoupled(*arrays, tolerance=1e-6)(coupling), offset, scale)
+
+
+class _Search:
+    """Descends the negative log posterior, remembering the best point seen."""
+
+    def __init__(self, evidence: SmallCoupled, dimension: int) -> None:
+        self.evidence, self.dimension = evidence, dimension
+        self.best: Array | None = None
+        self.value = math.inf
+
+    def descend(self, correlation: float, *, fixed: bool) -> None:
+        length = np.full(self.dimension, 0.3 * math.sqrt(self.dimension))
+        start = Coupling(length, length, 1.0, 4e-4, correlation, _THRESHOLD_PRIOR[0])
+        bounds = [(math.log(SHORTEST), math.log(1e3))] * (2 * self.dimension)
+        bounds += [(math.log(low), math.log(high)) for low, high in (SCALE_RANGE, NOISE_RANGE)]
+        bounds += [(correlation, correlation) if fixed else (-0.999, 0.999), _THRESHOLD_RANGE]
+        self.evidence.forget()
+        minimize(
+            self.negative, _pack(start), jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _ITERATIONS}
+        )
+
+    def negative(self, theta: Array) -> tuple[float, Array]:
+        """Negative log posterior and its gradient."""
+        try:
+            found = self.evidence(_unpack(theta))
+        except NumericalError:
+            self.evidence.forget()
+            return 1e12, np.zeros_like(theta)
+        prior, slope = _log_prior(theta)
+        value = -found.value - prior
+        if value < self.value and found.ep.converged:
+            self.value, self.best = value, theta.copy()
+        return value, -found.gradient - slope
+
+
+def _pack(at: Coupling) -> Array:
+    """Logs of lengthscales (cost, margin), of cost variance and noise, then correlation and threshold."""
+    lengths = np.log(np.concatenate([at.cost_lengthscale, at.margin_lengthscale]))
+    rest = [math.log(at.cost_variance), math.log(at.noise_variance), at.correlation, at.threshold]
+    return np.concatenate([lengths, rest])
+
+
+def _unpack(theta: Array) -> Coupling:
+    d = (len(theta) - 4) // 2
+    variance, noise, correlation, threshold = theta[2 * d :].tolist()
+    return Coupling(
+        np.exp(theta[:d]), np.exp(theta[d : 2 * d]), math.exp(variance), math.exp(noise), correlation, threshold
+    )
+
+
+def _log_prior(theta: Array) -> tuple[float, Array]:
+    """Log prior of `_pack`ed hyperparameters up to a constant, and its gradient; the correlation's is flat."""
+    d = (len(theta) - 4) // 2
+    slope = np.zeros_like(theta)
+    cost, slope[:d] = log_lengthscale_prior(theta[:d])
+    margin, slope[d : 2 * d] = log_lengthscale_prior(theta[d : 2 * d])
+    total = cost + margin
+    for index, (mean, deviation) in ((2 * d, _SCALE_PRIOR), (2 * d + 1, NOISE_PRIOR), (2 * d + 3, _THRESHOLD_PRIOR)):
+        z = (theta[index] - mean) / deviation
+        total -= 0.5 * z**2
+        slope[index] = -z / deviation
+    return total, slope
