@@ -1,8 +1,7 @@
-"""Pictures of a model (matplotlib). Every function returns its figure; save it as you like."""
+"""Pictures of a single GPCR model (matplotlib). Every function returns its figure; save it as you like."""
 
 from typing import Any
 
-import matplotlib as mpl
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,18 +9,8 @@ from torch import Tensor
 
 from crashbo.errors import InputError
 from crashbo.models.gpcr import GPCR
-
-# Okabe and Ito's palette: told apart with any colour vision, and in grey.
-BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-_STYLE: dict[Any, Any] = {
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.25,
-    "legend.frameon": False,
-    "figure.dpi": 150,
-}
+from crashbo.plots.canvas import band, canvas, legend_on_top, shorten
+from crashbo.plots.theme import Theme, ThemeName
 
 
 def _line(model: GPCR, points: int) -> Tensor:
@@ -33,46 +22,45 @@ def _line(model: GPCR, points: int) -> Tensor:
     return unit if model.domain is None else model.domain[0] + unit * (model.domain[1] - model.domain[0])
 
 
-def _draw_trials(axes: Axes, model: GPCR) -> None:
+def _draw_trials(axes: Axes, model: GPCR, colours: Theme) -> None:
     """Stable trials at their cost, crashed ones on the threshold they are above."""
     X, crashed = model.train_points.squeeze(-1), model.trials.crashed
-    axes.plot(X[model.trials.observed], model.costs, "o", color=GREEN, ms=6, label="stable trials", zorder=4)
+    axes.plot(X[model.trials.observed], model.costs, "o", color=colours.green, ms=6, label="stable trials", zorder=4)
     height = torch.full_like(X[crashed], model.threshold)
-    axes.plot(X[crashed], height, "x", color=VERMILION, ms=8, mew=2, label="crashed trials (cost unknown)", zorder=4)
+    looks: dict[str, Any] = {"color": colours.vermilion, "ms": 8, "mew": 2, "zorder": 4}
+    axes.plot(X[crashed], height, "x", label="crashed trials (cost unknown)", **looks)
 
 
-def _draw_threshold(axes: Axes, model: GPCR) -> None:
-    axes.axhline(model.threshold, color=ORANGE, ls="--", lw=1.5, label=f"threshold c = {model.threshold:.3g}")
-
-
-def _band(axes: Axes, x: Tensor, low: Tensor, high: Tensor, color: str, label: str) -> None:
-    axes.fill_between(x.tolist(), low.tolist(), high.tolist(), color=color, alpha=0.2, lw=0, label=label)
+def _draw_threshold(axes: Axes, model: GPCR, colours: Theme) -> None:
+    axes.axhline(model.threshold, color=colours.orange, ls="--", lw=1.5, label=f"threshold c = {model.threshold:.3g}")
 
 
 @torch.no_grad()
-def plot_posterior(model: GPCR, *, name: str = "x", points: int = 401) -> Figure:
+def plot_posterior(model: GPCR, *, name: str = "x", points: int = 401, theme: ThemeName = "light") -> Figure:
     """Draw a one-dimensional model: posterior with threshold, success probability below.
 
     Args:
         model: with one input and a finite threshold.
         name: of the input, for the axis.
         points: resolution.
+        theme: "light" or "dark".
     """
     grid = _line(model, points)
     x = grid.squeeze(-1)
     posterior = model.posterior(grid)
     mean, deviation = posterior.mean.squeeze(-1), posterior.variance.sqrt().squeeze(-1)
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(7.2, 5.4), layout="constrained")
+    with canvas(theme, 7.2, 5.4) as (figure, colours):
         top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(2.4, 1))
-        _band(top, x, mean - 2 * deviation, mean + 2 * deviation, BLUE, "mean ± 2 standard deviations")
-        top.plot(x, mean, color=BLUE, lw=2, label="posterior mean")
-        _draw_threshold(top, model)
-        _draw_trials(top, model)
+        band(top, x, mean - 2 * deviation, mean + 2 * deviation, colours.blue, "mean ± 2 standard deviations")
+        top.plot(x, mean, color=colours.blue, lw=2, label="posterior mean")
+        _draw_threshold(top, model, colours)
+        _draw_trials(top, model, colours)
         top.set_ylabel("cost")
-        figure.legend(loc="outside upper center", ncols=3, fontsize=9)
-        bottom.plot(x, model.success_probability(grid), color=BLUE, lw=2)
-        bottom.set(xlabel=name, ylabel="success probability", ylim=(-0.05, 1.05), xlim=(float(x[0]), float(x[-1])))
+        legend_on_top(figure, top)
+        bottom.plot(x, model.success_probability(grid), color=colours.blue, lw=2)
+        bottom.set(
+            xlabel=shorten(name), ylabel="success probability", ylim=(-0.05, 1.05), xlim=(float(x[0]), float(x[-1]))
+        )
     return figure
 
 
@@ -86,13 +74,16 @@ def _quantile(density: Tensor, grid: Tensor, level: float) -> Tensor:
 
 
 @torch.no_grad()
-def plot_predictive(model: GPCR, *, name: str = "x", points: int = 200, values: int = 400) -> Figure:
+def plot_predictive(
+    model: GPCR, *, name: str = "x", points: int = 200, values: int = 400, theme: ThemeName = "light"
+) -> Figure:
     """Compare the Gaussian q(f*) with the non-Gaussian predictive p(f*) of Appendix B.
 
     Args:
         model: with one input and a finite threshold.
         name: of the input, for the axis.
         points, values: resolution over inputs and costs.
+        theme: "light" or "dark".
     """
     grid = _line(model, points)
     x = grid.squeeze(-1)
@@ -101,15 +92,14 @@ def plot_predictive(model: GPCR, *, name: str = "x", points: int = 200, values: 
     costs = torch.linspace(float((mean - 4 * deviation).min()), float((mean + 5 * deviation).max()), values).to(x)
     density = model.predictive_density(grid, costs)
     low, high = _quantile(density, costs, 0.025), _quantile(density, costs, 0.975)
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+    with canvas(theme, 7.2, 4.6) as (figure, colours):
         axes = figure.subplots()
-        _band(axes, x, low, high, VERMILION, "p(f*), 95 % interval")
-        axes.plot(x, costs[density.argmax(-1)], color=VERMILION, lw=1.8, label="p(f*), mode")
-        _band(axes, x, mean - 1.96 * deviation, mean + 1.96 * deviation, BLUE, "q(f*), 95 % interval")
-        axes.plot(x, mean, color=BLUE, lw=1.8, label="q(f*), mean")
-        _draw_threshold(axes, model)
-        _draw_trials(axes, model)
-        axes.set(xlabel=name, ylabel="cost", xlim=(float(x[0]), float(x[-1])))
-        figure.legend(loc="outside upper center", ncols=3, fontsize=9)
+        band(axes, x, low, high, colours.vermilion, "p(f*), 95 % interval")
+        axes.plot(x, costs[density.argmax(-1)], color=colours.vermilion, lw=1.8, label="p(f*), mode")
+        band(axes, x, mean - 1.96 * deviation, mean + 1.96 * deviation, colours.blue, "q(f*), 95 % interval")
+        axes.plot(x, mean, color=colours.blue, lw=1.8, label="q(f*), mean")
+        _draw_threshold(axes, model, colours)
+        _draw_trials(axes, model, colours)
+        axes.set(xlabel=shorten(name), ylabel="cost", xlim=(float(x[0]), float(x[-1])))
+        legend_on_top(figure, axes)
     return figure

@@ -1,0 +1,352 @@
+"""The numbers behind the pictures of a run: thresholds, convergence, parallel coordinates."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from crashbo.errors import InputError
+from crashbo.models.fit import Fit, ModelSettings, fit
+from crashbo.models.hyperparameters import solve
+from crashbo.models.surrogates import OBJECTIVE, Surrogates
+from crashbo.optimizer import Optimizer
+from crashbo.outcome import Trial
+from crashbo.parameters import Categorical
+from crashbo.plots.data import describe
+from crashbo.plots.views import Source, View, modelled, view
+
+Array: TypeAlias = NDArray[np.float64]
+_REFIT_UP_TO = 60  # trials; beyond, hyperparameters of the final fit are kept
+_HUGE = 1e300
+TOP = 0.86  # where costs end in parallel coordinates; crashed trials end above
+
+
+@dataclass(frozen=True)
+class ThresholdPath:
+    """One output's learned limit over the trials.
+
+    Attributes:
+        output: "objective" or a constraint.
+        label: name and unit.
+        trials: `k`, after how many trials (1 is after the first).
+        expected: `k`, posterior mean of the limit; NaN where there was none yet.
+        working: `k`, the most probable limit, which the model works with.
+        worst: `k`, the worst value seen without failure so far; NaN before the first.
+        failures: after how many trials a failure of this output was told.
+        true: None if unknown.
+    """
+
+    output: str
+    label: str
+    trials: NDArray[np.int64]
+    expected: Array
+    working: Array
+    worst: Array
+    failures: NDArray[np.int64]
+    true: float | None = None
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """One run, trial by trial, `n` each.
+
+    Attributes:
+        label: of the objective, with its unit.
+        numbers: of the trials, for people.
+        values: the objective; NaN where crashed.
+        failed: crashed, or a constraint not met.
+        best: the best value of a trial that did not fail, so far; NaN before the first.
+        minimise: whether low is good.
+        texts: what happened.
+    """
+
+    label: str
+    numbers: tuple[int, ...]
+    values: Array
+    failed: NDArray[np.bool_]
+    best: Array
+    minimise: bool
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Band:
+    """Several runs as one: median and quartiles per trial, `n` each.
+
+    A run without a value yet counts as worse than any with one.
+
+    Attributes:
+        name: of the method.
+        low, middle, high: quartiles and median; infinite where they fall on a run without a value.
+        failed_share: of the runs, per trial; None if not known.
+        runs: how many.
+    """
+
+    name: str
+    low: Array
+    middle: Array
+    high: Array
+    failed_share: Array | None
+    runs: int
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Every trial as a line over all parameters and the objective.
+
+    Attributes:
+        names: labels of the parameters that vary.
+        positions: `n x p`, from 0 to 1 along each parameter (log scales and choices included).
+        ticks: per parameter, text by position.
+        values: `n`, the objective; NaN where crashed.
+        failed: `n`.
+        label: of the objective.
+        numbers, texts: for people.
+    """
+
+    names: tuple[str, ...]
+    positions: Array
+    ticks: tuple[Mapping[float, str], ...]
+    values: Array
+    failed: NDArray[np.bool_]
+    label: str
+    numbers: tuple[int, ...]
+    texts: tuple[str, ...]
+
+
+def thresholds(
+    source: Source,
+    *,
+    fits: int = 40,
+    refit: bool | None = None,
+    true: Mapping[str, float] | None = None,
+) -> tuple[ThresholdPath, ...]:
+    """Follow the learned limits over the trials.
+
+    Args:
+        source: what to draw.
+        fits: at most so many looks back, evenly spaced; the last trial is always one.
+        refit: learn hyperparameters anew from the first trials alone, as the optimizer did then.
+            False keeps those of the final fit and estimates the limits only: much faster. None: up to 60 trials.
+        true: the true limits, where known.
+    """
+    seen = modelled(source)
+    count = len(seen.trials)
+    after = np.unique(np.linspace(1, count, min(fits, count)).round().astype(np.int64))
+    again = count <= _REFIT_UP_TO if refit is None else refit
+    final = None if again or seen.optimizer.options.fixed else _final_fits(seen)
+    past = [_limits_after(seen, int(k), final) for k in after]
+    outputs = [OBJECTIVE, *(one.name for one in seen.optimizer.constraints if one.threshold is None)]
+    paths = [_path(seen, output, after, past, (true or {}).get(output)) for output in outputs]
+    return tuple(path for path in paths if np.isfinite(path.expected).any())
+
+
+def _limits_after(view: View, count: int, final: Mapping[str, Fit] | None) -> dict[str, tuple[float, float]]:
+    """Expected and working limits after the first trials, by output; everything learned anew without `final`."""
+    if final is not None and count < len(view.trials):
+        return _limits_kept(view, count, final)
+    state = view.optimizer.to_json()
+    past = Optimizer.from_json({**state, "trials": state["trials"][:count], "pending": []})
+    models = view.models if count == len(view.trials) else past.surrogates()
+    working = models.thresholds
+    return {name: (value, working.get(name, math.nan)) for name, value in models.expected_thresholds().items()}
+
+
+def _limits_kept(view: View, count: int, finals: Mapping[str, Fit]) -> dict[str, tuple[float, float]]:
+    """Limits after the first trials with the final hyperparameters."""
+    found = {}
+    for name, final in finals.items():
+        told = [i for i, one in enumerate(view.trials) if name == OBJECTIVE or name in one.constraints]
+        rows = sum(i < count for i in told)
+        if rows:
+            past = _first(final, rows)
+            found[name] = (past.expected_threshold(), past.threshold)
+    return found
+
+
+def _final_fits(view: View) -> dict[str, Fit]:
+    """What the limits of the outputs are estimated with, hyperparameters learned from all trials."""
+    models: Surrogates = view.models
+    whole: dict[str, Any] = {OBJECTIVE: models.objective.fit}
+    if not isinstance(whole[OBJECTIVE], Fit):  # crashes have a model of their own beside the cost's
+        whole[OBJECTIVE] = fit(whole[OBJECTIVE].raw_data, ModelSettings())
+    whole |= {name: model.fit for name, model in models.constraints.items()}
+    return {name: one for name, one in whole.items() if math.isfinite(one.threshold)}
+
+
+def _first(final: Fit, rows: int) -> Fit:
+    """The fit to its first trials: kernel, noise and scale stay, threshold and EP are solved anew."""
+    data = final.data
+    kept = data.observed < rows
+    first = replace(
+        data, X=data.X[:rows], crashed=data.crashed[:rows], observed=data.observed[kept], costs=data.costs[kept]
+    )
+    with torch.no_grad():
+        return replace(final, data=first, estimate=solve(final.kernel, first, final.given))
+
+
+def _path(
+    view: View,
+    output: str,
+    after: NDArray[np.int64],
+    past: Sequence[Mapping[str, tuple[float, float]]],
+    true: float | None,
+) -> ThresholdPath:
+    sign = view.sign if output == OBJECTIVE else 1.0
+    nothing = (math.nan, math.nan)
+    pairs = np.array([models.get(output, nothing) for models in past])
+    values = [_value(one, output) for one in view.trials]
+    seen = np.array([math.nan if value is None else value for value in values])
+    worst = sign * np.fmax.accumulate(sign * seen)
+    failed = [i + 1 for i, one in enumerate(view.trials) if _labelled(one, output)]
+    return ThresholdPath(
+        output=output,
+        label=view.label(output),
+        trials=after,
+        expected=sign * pairs[:, 0],
+        working=sign * pairs[:, 1],
+        worst=worst[after - 1],
+        failures=np.array(failed, dtype=np.int64),
+        true=true,
+    )
+
+
+def _value(trial: Trial, output: str) -> float | None:
+    return trial.objective if output == OBJECTIVE else trial.constraints.get(output)
+
+
+def _labelled(trial: Trial, output: str) -> bool:
+    """Whether a trial failed in this output."""
+    return trial.crashed if output == OBJECTIVE else trial.constraints.get(output, 0.0) is None
+
+
+def failed(view: View, trial: Trial) -> bool:
+    """Whether a trial crashed, or violated a constraint, a known limit included."""
+    limits = {one.name: one.threshold for one in view.optimizer.constraints if one.threshold is not None}
+    over = [value is not None and value > limits[name] for name, value in trial.constraints.items() if name in limits]
+    return trial.failed or any(over)
+
+
+def convergence(source: Source) -> Convergence:
+    """Follow a run trial by trial: values, failures, best so far."""
+    seen = view(source)
+    values = np.array([math.nan if one.objective is None else one.objective for one in seen.trials])
+    lost = np.array([failed(seen, one) for one in seen.trials], dtype=bool)
+    best = seen.sign * np.fmin.accumulate(np.where(lost, math.nan, seen.sign * values))
+    return Convergence(
+        label=seen.label(OBJECTIVE),
+        numbers=tuple(seen.number(i) for i in range(len(values))),
+        values=values,
+        failed=lost,
+        best=best,
+        minimise=seen.sign > 0,
+        texts=tuple(describe(seen, one) for one in seen.trials),
+    )
+
+
+def band(
+    name: str, curves: Sequence[Sequence[float] | Array], failures: Sequence[Sequence[bool]] | None = None
+) -> Band:
+    """Join several runs into median and quartiles.
+
+    Args:
+        name: of the method.
+        curves: one per run, low is good (negate what is maximised); NaN for "nothing yet". Runs of
+            different length are compared over the shortest.
+        failures: per run and trial, whether it failed.
+    """
+    if not curves or min(len(one) for one in curves) == 0:
+        raise InputError(f"`curves` must hold at least one run of at least one trial; got {len(curves)} runs.")
+    length = min(len(one) for one in curves)
+    table = np.array([list(one)[:length] for one in curves], dtype=np.float64)
+    table = np.where(np.isfinite(table), table, _HUGE)
+    quartiles = np.quantile(table, [0.25, 0.5, 0.75], axis=0)
+    low, middle, high = np.where(quartiles > 1e200, math.inf, quartiles)
+    share = None if failures is None else np.array([list(one)[:length] for one in failures], dtype=float).mean(0)
+    return Band(name, low, middle, high, share, len(curves))
+
+
+def band_of(name: str, sources: Sequence[Source]) -> Band:
+    """Join several runs of an optimizer: best value so far, and the share of failures.
+
+    Args:
+        name: of the method.
+        sources: one per run.
+    """
+    runs = [convergence(one) for one in sources]
+    if len({one.minimise for one in runs}) > 1:
+        raise InputError("`sources` must all minimise or all maximise; got both.")
+    sign = 1.0 if not runs or runs[0].minimise else -1.0
+    joined = band(name, [sign * one.best for one in runs], [one.failed.tolist() for one in runs])
+    if sign > 0:
+        return joined
+    return replace(joined, low=-joined.low, middle=-joined.middle, high=-joined.high)
+
+
+def parallel(source: Source) -> Parallel:
+    """Place every trial along every parameter that varies."""
+    seen = view(source)
+    names = seen.varying
+    places = [[seen.space[name].locate(one.params[name]) for name in names] for one in seen.trials]
+    values = [math.nan if one.objective is None else one.objective for one in seen.trials]
+    return Parallel(
+        names=tuple(seen.label(name) for name in names),
+        positions=np.array(places, dtype=np.float64).reshape(len(seen.trials), len(names)),
+        ticks=tuple(_ticks(seen, name) for name in names),
+        values=np.array(values),
+        failed=np.array([failed(seen, one) for one in seen.trials], dtype=bool),
+        label=seen.label(OBJECTIVE),
+        numbers=tuple(seen.number(i) for i in range(len(values))),
+        texts=tuple(describe(seen, one) for one in seen.trials),
+    )
+
+
+def _ticks(view: View, name: str) -> dict[float, str]:
+    """All choices or a few integers by name; else the values at even positions."""
+    parameter = view.space[name]
+    if isinstance(parameter, Categorical):
+        return {parameter.locate(choice): str(choice) for choice in parameter.choices}
+    positions = np.linspace(0, 1, 5 if parameter.size > 5 else int(parameter.size))
+    values = sorted({parameter.at(float(position)) for position in positions})
+    return {parameter.locate(value): f"{value:.3g}" for value in values}  # type: ignore[arg-type]
+
+
+def parallel_heights(numbers: Parallel) -> tuple[Array, float, float]:
+    """Heights of the lines' ends from 0 to 1, crashed ones at 1; lowest and highest cost."""
+    seen = numbers.values[np.isfinite(numbers.values)]
+    low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0)
+    high = high if high > low else low + 1.0
+    return np.where(np.isnan(numbers.values), 1.0, TOP * (numbers.values - low) / (high - low)), low, high
+
+
+def logarithmic(values: Array, log: bool | None) -> bool:
+    """Whether an axis is logarithmic: as told, else where values are positive over two orders of magnitude."""
+    finite = values[np.isfinite(values)]
+    if log is not None or not len(finite):
+        return bool(log)
+    return bool(finite.min() > 0 and finite.max() / finite.min() > 100)
+
+
+def drawable(bands: Sequence[Band], log: bool | None) -> tuple[list[tuple[Array, Array, Array]], bool]:
+    """Quartiles and medians that can be drawn, and whether on a logarithmic axis.
+
+    NaN where there is nothing to draw. An upper quartile among runs without a value is drawn at the top;
+    on a logarithmic axis, what is not positive is drawn at the bottom.
+    """
+    everything = np.concatenate([np.concatenate([one.low, one.middle, one.high]) for one in bands])
+    finite = everything[np.isfinite(everything)]
+    positive = finite[finite > 0]
+    use_log = logarithmic(everything, log) and len(positive) > 0
+    floor = float(positive.min()) if use_log else -math.inf
+    top = float(finite.max()) if len(finite) else math.nan
+    found = []
+    for one in bands:
+        low, middle, high = (
+            np.where(np.isfinite(part), np.maximum(part, floor), math.nan) for part in (one.low, one.middle, one.high)
+        )
+        found.append((low, middle, np.where(np.isnan(high) & np.isfinite(low), top, high)))
+    return found, use_log

@@ -1,0 +1,260 @@
+"""The numbers behind the maps of a model over two parameters: plain arrays, no drawing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from crashbo.errors import InputError
+from crashbo.models.surrogates import OBJECTIVE
+from crashbo.plots.axis import Array, Axis, make_axis, nearness, plane_points
+from crashbo.plots.data import (
+    MODES,
+    Line,
+    Marks,
+    describe,
+    held_params,
+    line,
+    model_of,
+    output_label,
+    output_log_success,
+    true_values,
+)
+from crashbo.plots.views import Source, View, modelled
+from crashbo.problems import Problem
+
+Quantity: TypeAlias = Literal["truth", "mean", "std", "success", "acquisition", "unconstrained"]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One coloured map.
+
+    Attributes:
+        output: what it is about: "objective" or a constraint.
+        quantity: what of it.
+        title: for people.
+        unit_label: for the colour bar.
+        values: `len(y) x len(x)`, NaN where undefined.
+    """
+
+    output: str
+    quantity: Quantity
+    title: str
+    unit_label: str
+    values: Array
+
+
+@dataclass(frozen=True)
+class Maps:
+    """A model over two parameters, the others held.
+
+    Attributes:
+        x, y: the parameters.
+        layers: the maps.
+        marks: the trials.
+        best, next: places.
+        pending: places of suggestions that are out.
+        success: probability that nothing fails, `len(y) x len(x)`.
+        safe_level: the probability that counts as safe, 1 - delta.
+        held: the other parameters' values.
+        infeasible: where trials truly fail, None if unknown.
+        minimum: the true minimum's place, None if unknown.
+    """
+
+    x: Axis
+    y: Axis
+    layers: tuple[Layer, ...]
+    marks: Marks
+    best: tuple[float, float]
+    next: tuple[float, float]
+    pending: tuple[tuple[float, float], ...]
+    success: Array
+    safe_level: float
+    held: Mapping[str, Any]
+    infeasible: np.ndarray | None = None
+    minimum: tuple[float, float] | None = None
+
+    def layer(self, quantity: Quantity, output: str = OBJECTIVE) -> Layer:
+        """One of the layers."""
+        return next(one for one in self.layers if (one.quantity, one.output) == (quantity, output))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A model along every parameter and over every pair of them.
+
+    Attributes:
+        lines: by parameter.
+        maps: one layer each, by (x, y) with y after x.
+    """
+
+    lines: Mapping[str, Line]
+    maps: Mapping[tuple[str, str], Maps]
+
+
+@torch.no_grad()
+def maps(
+    source: Source,
+    x: str | None = None,
+    y: str | None = None,
+    *,
+    at: Mapping[str, Any] | None = None,
+    points: int = 61,
+    quantities: Sequence[Quantity] = ("mean", "std", "success", "acquisition"),
+    truth: Problem | None = None,
+) -> Maps:
+    """Look at a model over two parameters.
+
+    Args:
+        source: what to draw.
+        x, y: the parameters; may be left out if there are only two.
+        at: values of other parameters; the best guess has the rest.
+        points: resolution along each axis.
+        quantities: which maps. "success" of the objective is the probability that nothing fails at
+            all, of a constraint that it holds; acquisitions belong to the objective.
+        truth: the true problem, if known: adds the true outputs.
+    """
+    seen = modelled(source)
+    first, second = _two(seen, x, y)
+    horizontal, vertical = make_axis(seen, first, points), make_axis(seen, second, points)
+    params = seen.params_at(at)
+    grid = plane_points(seen.space, horizontal, vertical, params)
+    shape = len(vertical.values), len(horizontal.values)
+    found = _truths(seen, horizontal, vertical, params, truth) if truth is not None else []
+    acquisition = seen.acquisition(grid, params, (first, second))
+    for output in (OBJECTIVE, *seen.models.constraints):
+        found += _layers(seen, output, grid, shape, quantities, acquisition)
+
+    def place(where: Mapping[str, Any]) -> tuple[float, float]:
+        spaces = seen.space[first], seen.space[second]
+        return horizontal.place(spaces[0], where[first]), vertical.place(spaces[1], where[second])
+
+    minimum = None if truth is None else place(truth.minimiser)
+    return Maps(
+        x=horizontal,
+        y=vertical,
+        layers=tuple(found),
+        marks=_marks_over(seen, horizontal, vertical, params),
+        best=place(seen.best.params),
+        next=place(seen.decision.suggestion),
+        pending=tuple(place(one) for one in seen.optimizer.pending),
+        success=seen.models.log_success(grid).exp().numpy().reshape(shape),
+        safe_level=1 - seen.optimizer.options.delta,
+        held=held_params(seen, params, (first, second)),
+        infeasible=None if truth is None else _infeasible(horizontal, vertical, params, truth),
+        minimum=minimum,
+    )
+
+
+def _two(view: View, x: str | None, y: str | None) -> tuple[str, str]:
+    names = view.varying
+    if len(names) < 2:
+        raise InputError(f"`source` must have two parameters that vary for a map; got {list(names)}. Draw a line.")
+    if (x is None or y is None) and len(names) > 2:
+        raise InputError(f"`x` and `y` must be given where more than two vary; got {x!r} and {y!r} of {list(names)}.")
+    first = x if x is not None else next(name for name in names if name != y)
+    second = y if y is not None else next(name for name in names if name != first)
+    if first == second:
+        raise InputError(f"`x` and `y` must be different parameters; got {first!r} twice.")
+    return first, second
+
+
+def _layers(
+    view: View, output: str, grid: Tensor, shape: tuple[int, int], quantities: Sequence[Quantity], acquisition: Tensor
+) -> list[Layer]:
+    """The maps of one output that were asked for and exist."""
+    found = []
+    for quantity in quantities:
+        values = _quantity(view, output, quantity, grid, acquisition)
+        if values is not None:
+            title, unit_label = _titles(view, output, quantity)
+            found.append(Layer(output, quantity, title, unit_label, values.numpy().reshape(shape)))
+    return found
+
+
+def _quantity(view: View, output: str, quantity: Quantity, grid: Tensor, acquisition: Tensor) -> Tensor | None:
+    """Values on a grid, None where an output has no such quantity."""
+    models = view.models
+    if quantity in ("mean", "std"):
+        mean, std = model_of(view, output).moments(grid)
+        return std if quantity == "std" else mean * (view.sign if output == OBJECTIVE else 1.0)
+    if quantity == "success":
+        return (models.log_success(grid) if output == OBJECTIVE else output_log_success(view, output, grid)).exp()
+    if output != OBJECTIVE:
+        return None
+    return acquisition if quantity == "acquisition" else view.decision.normalised_unconstrained(grid)
+
+
+def _titles(view: View, output: str, quantity: Quantity) -> tuple[str, str]:
+    name, label = view.name(output), output_label(view, output)
+    mode = MODES[view.decision.mode]
+    if quantity == "success":
+        title = "success probability" if output == OBJECTIVE else f"probability that {name} holds"
+        return title, "probability"
+    return {
+        "mean": (f"{name}, mean", label),
+        "std": (f"{name}, standard deviation", label),
+        "acquisition": (f"acquisition ({mode})", "relative to its maximum"),
+        "unconstrained": (f"{mode}, success left out", "relative to its maximum"),
+    }[quantity]
+
+
+def _truths(view: View, x: Axis, y: Axis, params: Mapping[str, Any], truth: Problem) -> list[Layer]:
+    found = []
+    for output in (OBJECTIVE, *view.models.constraints):
+        rows = [true_values(view, x, output, {**params, y.name: value}, truth) for value in y.values.tolist()]
+        found.append(Layer(output, "truth", f"{view.name(output)}, true", view.label(output), np.stack(rows)))
+    return found
+
+
+def _infeasible(x: Axis, y: Axis, params: Mapping[str, Any], truth: Problem) -> np.ndarray:
+    return np.array(
+        [
+            [not truth.feasible({**params, x.name: across, y.name: up}) for across in x.values.tolist()]
+            for up in y.values.tolist()
+        ]
+    )
+
+
+def _marks_over(view: View, x: Axis, y: Axis, params: Mapping[str, Any]) -> Marks:
+    trials = view.trials
+    return Marks(
+        x=np.array([x.place(view.space[x.name], one.params[x.name]) for one in trials]),
+        y=np.array([y.place(view.space[y.name], one.params[y.name]) for one in trials]),
+        failed=np.array([one.failed for one in trials], dtype=bool),
+        near=nearness(view, params, (x.name, y.name)),
+        numbers=tuple(view.number(i) for i in range(len(trials))),
+        texts=tuple(describe(view, one) for one in trials),
+    )
+
+
+def pairs(
+    source: Source,
+    *,
+    names: Sequence[str] | None = None,
+    at: Mapping[str, Any] | None = None,
+    quantity: Quantity = "mean",
+    points: int = 31,
+) -> Pairs:
+    """Look at a model over every pair of parameters, the others held.
+
+    Args:
+        source: what to draw.
+        names: of the parameters to pair; None: all that vary.
+        at: values of other parameters; the best guess has the rest.
+        quantity: of the objective.
+        points: resolution along each axis.
+    """
+    seen = modelled(source)
+    chosen = tuple(names or seen.varying)
+    if len(chosen) < 2:
+        raise InputError(f"`names` must be at least two parameters; got {list(chosen)}. Draw a line.")
+    order = [(a, b) for i, a in enumerate(chosen) for b in chosen[i + 1 :]]
+    return Pairs(
+        lines={name: line(seen, name, at=at, points=max(points, 61)) for name in chosen},
+        maps={(a, b): maps(seen, a, b, at=at, points=points, quantities=(quantity,)) for a, b in order},
+    )

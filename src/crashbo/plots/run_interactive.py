@@ -1,0 +1,239 @@
+"""Pictures of a run for the screen (plotly): thresholds, convergence, parallel coordinates, importance."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
+from plotly.subplots import make_subplots
+
+from crashbo.errors import InputError
+from crashbo.plots import history
+from crashbo.plots.history import Band, Convergence, Parallel, ThresholdPath
+from crashbo.plots.importance import Importance, importance
+from crashbo.plots.screen import SCALES, dressed, safe, see_through, small
+from crashbo.plots.theme import Theme, ThemeName, get_theme
+from crashbo.plots.views import Source
+
+
+def plot_thresholds(
+    source: Source,
+    *,
+    true: Mapping[str, float] | None = None,
+    refit: bool | None = None,
+    fits: int = 40,
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """Draw the learned limits over the trials; arguments as in `crashbo.plots.plot_thresholds`."""
+    return draw_thresholds(history.thresholds(source, true=true, refit=refit, fits=fits), theme=theme)
+
+
+def draw_thresholds(paths: Sequence[ThresholdPath], *, theme: ThemeName = "light") -> go.Figure:
+    """Draw learned limits from their numbers."""
+    if not paths:
+        raise InputError("`source` must have a limit to learn; got none: no trial failed, or all limits are known.")
+    colours = get_theme(theme)
+    figure = make_subplots(len(paths), 1, shared_xaxes=True, vertical_spacing=0.06)
+    for row, path in enumerate(paths, 1):
+        for trace in _threshold_traces(path, colours, legend=row == 1):
+            figure.add_trace(trace, row, 1)
+        figure.update_yaxes(title_text=safe(f"limit of {path.label}"), row=row, col=1)
+    figure.update_xaxes(title_text="trials", row=len(paths), col=1)
+    return dressed(figure, colours, height=120 + 230 * len(paths))
+
+
+def _threshold_traces(path: ThresholdPath, colours: Theme, *, legend: bool) -> list[go.Scatter]:
+    curves = [
+        (path.worst, "worst value seen", colours.green, "dot", "hv"),
+        (path.working, "limit the model works with", colours.blue, "dashdot", "linear"),
+        (path.expected, "learned limit (expected)", colours.orange, "solid", "linear"),
+    ]
+    x = path.trials.tolist()
+    found = [
+        go.Scatter(
+            x=x, y=small(values), mode="lines", name=name, showlegend=legend,
+            line={"color": colour, "dash": dash, "shape": shape, "width": 2},
+        )
+        for values, name, colour, dash, shape in curves
+    ]  # fmt: skip
+    if path.true is not None:
+        looks = {"color": colours.muted, "dash": "dash", "width": 2}
+        found.append(go.Scatter(x=[x[0], x[-1]], y=[path.true] * 2, mode="lines", name="true limit", line=looks))
+    if len(path.failures):
+        everything = np.concatenate([path.worst, path.working, path.expected])
+        low, high = np.nanmin(everything), np.nanmax(everything)
+        level = low - 0.08 * ((high - low) or 1.0)
+        looks = {"symbol": "x-thin", "size": 7, "line": {"width": 2, "color": colours.vermilion}}
+        found.append(
+            go.Scatter(
+                x=path.failures.tolist(), y=[level] * len(path.failures), mode="markers", marker=looks,
+                name="failed trial", showlegend=legend, hovertemplate="trial %{x} failed<extra></extra>",
+            )
+        )  # fmt: skip
+    return found
+
+
+def plot_convergence(
+    source: Source | Mapping[str, Sequence[Source]], *, log: bool | None = None, theme: ThemeName = "light"
+) -> go.Figure:
+    """Draw how a run went, or several runs as bands; arguments as in `crashbo.plots.plot_convergence`."""
+    if isinstance(source, Mapping):
+        bands = [history.band_of(name, runs) for name, runs in source.items()]
+        label = history.convergence(next(iter(source.values()))[0]).label
+        return draw_bands(bands, label=f"best {label} so far", log=log, theme=theme)
+    return draw_convergence(history.convergence(source), log=log, theme=theme)
+
+
+def draw_convergence(run: Convergence, *, log: bool | None = None, theme: ThemeName = "light") -> go.Figure:
+    """Draw one run from its numbers: values, best so far, and crashes in a strip of their own."""
+    if not len(run.values):
+        raise InputError("`source` must have at least one trial; got none. Tell one.")
+    colours = get_theme(theme)
+    figure = make_subplots(2, 1, shared_xaxes=True, row_heights=[0.08, 1], vertical_spacing=0.02)
+    trials, crashed = np.arange(1, len(run.values) + 1), np.isnan(run.values)
+    texts = np.array([safe(f"trial {number}: {text}") for number, text in zip(run.numbers, run.texts, strict=True)])
+    strip = {"symbol": "x-thin", "size": 8, "line": {"width": 2.5, "color": colours.vermilion}}
+    kinds = [
+        (~run.failed & ~crashed, "succeeded", {"color": colours.green, "size": 8}, 2),
+        (
+            run.failed & ~crashed,
+            "constraint violated",
+            {"symbol": "square-open", "color": colours.vermilion, "size": 9},
+            2,
+        ),
+        (crashed, "crashed", strip, 1),
+    ]
+    for rows, name, looks, row in kinds:
+        if rows.any():
+            y = small(run.values[rows]) if row == 2 else [0] * int(rows.sum())
+            figure.add_trace(
+                go.Scatter(
+                    x=trials[rows].tolist(), y=y, mode="markers", marker=looks, name=name,
+                    text=texts[rows].tolist(), hovertemplate="%{text}<extra></extra>",
+                ),
+                row, 1,
+            )  # fmt: skip
+    looks = {"color": colours.blue, "shape": "hv", "width": 2}
+    figure.add_trace(
+        go.Scatter(x=trials.tolist(), y=small(run.best), mode="lines", line=looks, name="best so far"), 2, 1
+    )
+    figure.update_yaxes(visible=False, range=[-1, 1], row=1, col=1)
+    figure.update_xaxes(showgrid=False, row=1, col=1)
+    figure.update_yaxes(title_text=safe(run.label), row=2, col=1)
+    if history.logarithmic(run.values, log):
+        figure.update_yaxes(type="log", row=2, col=1)
+    figure.update_xaxes(title_text="trials", row=2, col=1)
+    return dressed(figure, colours, height=380)
+
+
+def draw_bands(bands: Sequence[Band], *, label: str, log: bool | None = None, theme: ThemeName = "light") -> go.Figure:
+    """Draw several methods from their numbers: median and quartiles; see `crashbo.plots.run_figures.draw_bands`."""
+    colours = get_theme(theme)
+    figure = go.Figure()
+    curves, use_log = history.drawable(bands, log)
+    dashes = ("solid", "dash", "dashdot", "dot", "longdash")
+    for number, (one, (low, middle, high)) in enumerate(zip(bands, curves, strict=True)):
+        colour = colours.cycle[number % len(colours.cycle)]
+        known = np.isfinite(low) & np.isfinite(high)
+        trials = np.arange(1, len(middle) + 1)
+        figure.add_scatter(
+            x=small(np.concatenate([trials[known], trials[known][::-1]])),
+            y=small(np.concatenate([low[known], high[known][::-1]])),
+            fill="toself", fillcolor=see_through(colour), line={"width": 0}, mode="lines", hoverinfo="skip",
+            showlegend=False,
+        )  # fmt: skip
+        looks = {"color": colour, "dash": dashes[number % len(dashes)], "width": 2}
+        name = safe(f"{one.name} ({one.runs} runs)")
+        figure.add_scatter(x=trials.tolist(), y=small(middle), mode="lines", line=looks, name=name)
+    figure.update_yaxes(title_text=safe(label), type="log" if use_log else "linear")
+    figure.update_xaxes(title_text="trials")
+    return dressed(figure, colours, height=380)
+
+
+def plot_parallel(source: Source, *, theme: ThemeName = "light") -> go.Figure:
+    """Draw every trial as a line over all parameters; arguments as in `crashbo.plots.plot_parallel`."""
+    return draw_parallel(history.parallel(source), theme=theme)
+
+
+def draw_parallel(numbers: Parallel, *, theme: ThemeName = "light") -> go.Figure:
+    """Draw parallel coordinates from their numbers, costs in a few shades."""
+    if not len(numbers.values) or not numbers.names:
+        raise InputError("`source` must have a trial and a parameter that varies; got none of one of them.")
+    colours = get_theme(theme)
+    heights, low, high = history.parallel_heights(numbers)
+    figure = go.Figure()
+    for rows, name, looks in _groups(numbers, heights, colours):
+        figure.add_trace(_polylines(numbers, heights, rows, safe(name), looks))
+    count = len(numbers.names)
+    costs = {history.TOP * share: f"{low + share * (high - low):.3g}" for share in (0, 0.5, 1)} | {1.0: "crashed"}
+    for place, ticks in enumerate([*numbers.ticks, costs]):
+        figure.add_vline(x=place, line={"color": colours.muted, "width": 1})
+        for height, text in ticks.items():
+            figure.add_annotation(
+                x=place, y=height, text=safe(text[:14]), showarrow=False, xanchor="left", xshift=3,
+                font={"size": 11}, bgcolor=see_through(colours.background, 0.7),
+            )  # fmt: skip
+    names = [safe(name) for name in (*numbers.names, numbers.label)]
+    figure.update_xaxes(tickvals=list(range(count + 1)), ticktext=names, range=[-0.1, count + 0.35], showgrid=False)
+    figure.update_yaxes(visible=False, range=[-0.06, 1.08])
+    return dressed(figure, colours, height=420)
+
+
+def _groups(numbers: Parallel, heights: Any, colours: Theme) -> list[tuple[Any, str, dict[str, Any]]]:
+    """Failed trials, and the others in five shades of cost."""
+    groups: list[tuple[Any, str, dict[str, Any]]] = []
+    failed = np.flatnonzero(numbers.failed)
+    if len(failed):
+        groups.append((failed, "failed", {"color": colours.vermilion, "dash": "dot", "width": 1.2}))
+    good = np.flatnonzero(~numbers.failed)
+    if not len(good):
+        return groups
+    steps = np.quantile(numbers.values[good], np.linspace(0, 1, 6))
+    for number in reversed(range(5)):
+        inside = (numbers.values[good] >= steps[number]) & ((numbers.values[good] < steps[number + 1]) | (number == 4))
+        rows = good[inside]
+        if len(rows):
+            shade = sample_colorscale(SCALES["mean"], [number / 5])[0]
+            name = f"{numbers.values[rows].min():.3g} to {numbers.values[rows].max():.3g}"
+            groups.append((rows, name, {"color": shade, "width": 2}))
+    return groups
+
+
+def _polylines(numbers: Parallel, heights: Any, rows: Any, name: str, looks: dict[str, Any]) -> go.Scatter:
+    """Several lines in one trace, with gaps between them."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    texts: list[str] = []
+    for row in rows:
+        text = safe(f"trial {numbers.numbers[row]}: {numbers.texts[row]}")
+        line = [*numbers.positions[row].tolist(), float(heights[row]), None]
+        x += [*range(len(line) - 1), None]
+        y += line
+        texts += [text] * len(line)
+    return go.Scatter(x=x, y=y, mode="lines", line=looks, name=name, text=texts, hovertemplate="%{text}<extra></extra>")
+
+
+def plot_importance(source: Source, *, theme: ThemeName = "light") -> go.Figure:
+    """Draw how much each parameter matters; arguments as in `crashbo.plots.plot_importance`."""
+    return draw_importance(importance(source), theme=theme)
+
+
+def draw_importance(numbers: Importance, *, theme: ThemeName = "light") -> go.Figure:
+    """Draw importances from their numbers, the most important first."""
+    colours = get_theme(theme)
+    order = np.argsort(numbers.cost + 1e-6 * numbers.success)
+    names = [safe(numbers.names[i]) for i in order]
+    figure = go.Figure()
+    for shares, change, name, colour in (
+        (numbers.success, numbers.success_change, "for success", colours.orange),
+        (numbers.cost, numbers.cost_change, safe(f"for the {numbers.label}"), colours.blue),
+    ):
+        figure.add_bar(
+            y=names, x=small(shares[order]), orientation="h", name=name, marker={"color": colour},
+            customdata=small(change[order]),
+            hovertemplate="%{x:.0%} of the variation; typical change %{customdata:.3g}<extra></extra>",
+        )  # fmt: skip
+    figure.update_xaxes(title_text="share of the variation", range=[0, 1])
+    figure.update_layout(barmode="group", legend_traceorder="reversed")
+    return dressed(figure, colours, height=130 + 50 * len(order))

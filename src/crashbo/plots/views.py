@@ -1,0 +1,152 @@
+"""What a picture is drawn from: an optimizer, with the names and units a person knows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from crashbo.errors import InputError
+from crashbo.minimization import Result
+from crashbo.models.surrogates import OBJECTIVE, Surrogates
+from crashbo.optimizer import Best, Optimizer
+from crashbo.outcome import Trial
+from crashbo.plots.decision import Decision, decide
+from crashbo.space import Space
+
+
+@dataclass(frozen=True)
+class View:
+    """An optimizer as it stands, with units and trial numbers for people.
+
+    Best guess and next point are computed once, when first drawn. Do not tell the optimizer
+    anything while a view of it is in use; make a new view.
+
+    Attributes:
+        optimizer: never changed by drawing.
+        units: by parameter, by constraint, or "objective".
+        numbers: the trials' numbers elsewhere (a study's), in the order told; empty: counted from 0.
+        objective: what the objective is called in pictures.
+    """
+
+    optimizer: Optimizer
+    units: Mapping[str, str] = field(default_factory=dict)
+    numbers: Sequence[int] = ()
+    objective: str = "cost"
+
+    def __post_init__(self) -> None:
+        known = {*self.space.names, OBJECTIVE, *(one.name for one in self.optimizer.constraints)}
+        unknown = [name for name in self.units if name not in known]
+        if unknown:
+            raise InputError(
+                f"`units` must name parameters, constraints or 'objective'; got {unknown}. Known: {sorted(known)}."
+            )
+        if len(self.numbers) not in (0, len(self.trials)):
+            raise InputError(
+                f"`numbers` must have one entry per trial; got {len(self.numbers)} for {len(self.trials)} trials."
+            )
+
+    @property
+    def space(self) -> Space:
+        return self.optimizer.space
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        return self.optimizer.trials
+
+    @property
+    def sign(self) -> float:
+        """-1 where the models see the objective negated: when maximising."""
+        return 1.0 if self.optimizer.direction == "minimize" else -1.0
+
+    @property
+    def has_model(self) -> bool:
+        """Whether there is anything to fit: at least one trial, at least one free parameter."""
+        return bool(self.trials) and self.space.dimension > 0
+
+    @property
+    def models(self) -> Surrogates:
+        return self.optimizer.surrogates()
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """The parameters that are not constants."""
+        return tuple(block.name for block in self.space.coordinates)
+
+    @cached_property
+    def best(self) -> Best:
+        return self.optimizer.best()
+
+    @cached_property
+    def decision(self) -> Decision:
+        return decide(self.optimizer)
+
+    def number(self, index: int) -> int:
+        """The number a person knows a trial by."""
+        return self.numbers[index] if self.numbers else index
+
+    def name(self, output: str) -> str:
+        """What an output is called in pictures."""
+        return self.objective if output == OBJECTIVE else output
+
+    def label(self, name: str) -> str:
+        """Name and unit of a parameter or an output."""
+        unit = self.units.get(name, "")
+        return f"{self.name(name)} [{unit}]" if unit else self.name(name)
+
+    def acquisition(self, points: Tensor, params: Mapping[str, Any], shown: Sequence[str]) -> Tensor:
+        """What the next point is chosen by, at points of the slice through `params`, scaled to a maximum of 1.
+
+        The next point takes part where it lies on the slice: its peak may be too narrow for the grid.
+        """
+        suggestion = self.decision.suggestion
+        on_slice = all(suggestion[name] == params[name] for name in self.varying if name not in shown)
+        also = torch.from_numpy(self.space.encode(suggestion)[None])
+        return self.decision.normalised(points, also if on_slice else also[:0])
+
+    def params_at(self, at: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The best guess, with the given values in place of its own."""
+        given = dict(at or {})
+        unknown = [name for name in given if name not in self.space]
+        if unknown:
+            raise InputError(f"`at` must name parameters; got {unknown}, there are {list(self.space.names)}.")
+        if len(given) == len(self.space):
+            return self.space.validate(given)
+        return self.space.validate({**self.best.params, **given})
+
+
+Source: TypeAlias = Optimizer | Result | View
+
+
+def view(
+    source: Source,
+    *,
+    units: Mapping[str, str] | None = None,
+    numbers: Sequence[int] | None = None,
+    objective: str | None = None,
+) -> View:
+    """Return a view of an optimizer or of a result of `minimize`; a view is returned as it is.
+
+    Args:
+        source: what to look at.
+        units, numbers, objective: see `View`; not allowed if the source is a view already.
+    """
+    if isinstance(source, View):
+        if (units, numbers, objective) != (None, None, None):
+            raise InputError("`units`, `numbers` and `objective` must be left out with a View; it has its own.")
+        return source
+    optimizer = source.optimizer if isinstance(source, Result) else source
+    if not isinstance(optimizer, Optimizer):
+        raise InputError(f"`source` must be an Optimizer, a Result or a View; got {type(source).__name__}.")
+    return View(optimizer, dict(units or {}), tuple(numbers or ()), objective or "cost")
+
+
+def modelled(source: Source) -> View:
+    """Return the view of a source that must have a model."""
+    found = view(source)
+    if not found.has_model:
+        lack = "trials" if not found.trials else "parameters that vary"
+        raise InputError(f"`source` must have a model to draw; got one without {lack}. Tell a trial first.")
+    return found
