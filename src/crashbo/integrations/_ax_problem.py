@@ -142,7 +142,7 @@ def _outcome_constraint(constraint: Any, earlier: Sequence[Output]) -> Output:
         )
     sign = 1.0 if constraint.op.name == "LEQ" else -1.0
     single = len(constraint.metric_names) == 1
-    name = _identifier("_".join(constraint.metric_names), [one.name for one in earlier])
+    name = _identifier("_".join(sorted(constraint.metric_names)), [one.name for one in earlier])
     return Output(name, _weights(constraint, sign), sign * constraint.bound, sign if single else 1.0)
 
 
