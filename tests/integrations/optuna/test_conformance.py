@@ -20,7 +20,8 @@ class TestCrashBOSampler(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOn
     @pytest.fixture
     def sampler(self) -> Callable[[], BaseSampler]:
         fixed = {"objective": FixedModel(lengthscale=0.3, variance=1.0)}
-        return lambda: CrashBOSampler(seed=0, options=Options(initial=2, raw=32, samples=3, fixed=fixed))
+        options = Options(initial=6, raw=32, fixed=fixed)
+        return lambda: CrashBOSampler(seed=0, acquisition="logei", options=options)
 
 
 @pytest.mark.slow

@@ -158,16 +158,17 @@ class CrashBOSampler(BaseSampler):
         self._refuse_many_objectives(study)
         translation = translate(search_space) if search_space else None
         with self._lock:
-            records = self._others(study, trial)
+            records, claimed = self._others(study, trial), False
             for _ in range(_ROUNDS):
                 offer = self._offer(study, trial, records, translation)
-                self._publish(study, trial, offer, translation)
+                self._publish(study, trial, offer, translation, claimed)
+                claimed = offer.retry_of is not None
                 known, records = records, self._others(study, trial)
                 if not _clashes(offer, known, records, translation):
                     break
             for name, value in offer.beliefs.items():
                 study._storage.set_trial_user_attr(trial._trial_id, f"crashbo:{name}", value)
-        return dict(offer.params)
+            return dict(offer.params)
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -212,11 +213,12 @@ class CrashBOSampler(BaseSampler):
     ) -> _Offer:
         """What to try: what the user enqueued, else a trial that failed in passing, else what the model says."""
         given = trial.system_attrs.get("fixed_params", {})
-        if given and (translation is None or translation.inward(given) is not None):
-            return _Offer({}, _beliefs(Reason("given")))
+        space = {} if translation is None else translation.distributions
+        fixed = _within(given, space)
+        if given and len(fixed) == len(space):
+            return _Offer(fixed, _beliefs(Reason("given")))
         again = None if given else _transient(records)
         if again is not None:
-            space = {} if translation is None else translation.distributions
             why = f"another try of trial {again.number}, whose failure was transient"
             return _Offer(_within(again.params, space), {"mode": "retry", "why": why}, again.number)
         if translation is None:
@@ -224,17 +226,19 @@ class CrashBOSampler(BaseSampler):
         optimizer = self._optimizer(study, records, translation, trial.number)
         suggestion = _ask(optimizer)
         named = outputs_of(records, self._settings.constraints).named
-        return _Offer(translation.outward(suggestion), _beliefs(suggestion.why, named))
+        return _Offer(translation.outward(suggestion) | fixed, _beliefs(suggestion.why, named))
 
-    def _publish(self, study: optuna.Study, trial: FrozenTrial, offer: _Offer, translation: Translation | None) -> None:
+    def _publish(
+        self, study: optuna.Study, trial: FrozenTrial, offer: _Offer, translation: Translation | None, claimed: bool
+    ) -> None:
         """Let other workers see the whole suggestion at once: Optuna stores params one by one, later."""
 
         def write(key: str, value: Any) -> None:
             study._storage.set_trial_system_attr(trial._trial_id, key, value)
 
-        if offer.retry_of is not None or RETRY_OF in trial.system_attrs:
+        if claimed or offer.retry_of is not None:  # a claim may have to be taken back
             write(RETRY_OF, offer.retry_of)
-        if translation is not None and len(offer.params) == len(translation.distributions):
+        if translation is not None:
             write(SUGGESTION, translation.pack(offer.params))
 
 

@@ -57,7 +57,7 @@ class Translation:
 
     def pack(self, params: Mapping[str, Any]) -> dict[str, float]:
         """Return Optuna's params as internal numbers, which JSON can hold whatever the choices are."""
-        return {name: float(one.to_internal_repr(params[name])) for name, one in self.distributions.items()}
+        return {name: float(self.distributions[name].to_internal_repr(value)) for name, value in params.items()}
 
     def unpack(self, numbers: Mapping[str, float]) -> dict[str, Any]:
         """Return the params that `pack` wrote, those of this space."""
