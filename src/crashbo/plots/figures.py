@@ -121,7 +121,8 @@ def draw_acquisition(axes: Axes, line: Line, colours: Theme) -> None:
     """Draw what the next point is chosen by."""
     x = line.axis.values
     if line.unconstrained is not None:
-        axes.plot(x, line.unconstrained, color=colours.muted, ls=":", lw=1.6, label=f"{line.mode}, success left out")
+        looks = {"ls": "none", "marker": "d"} if line.axis.scale == "category" else {"ls": ":", "lw": 1.6}
+        axes.plot(x, line.unconstrained, color=colours.muted, label=f"{line.mode}, success left out", **looks)
     axes.plot(x, line.acquisition, color=colours.ink, label=f"acquisition ({line.mode})", **_joined(line))
     if line.next is not None:
         axes.plot(

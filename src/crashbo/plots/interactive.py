@@ -25,6 +25,7 @@ __all__ = [
     "draw_layer",
     "draw_line",
     "draw_maps",
+    "draw_slice",
     "draw_slices",
     "plot_convergence",
     "plot_importance",
@@ -184,6 +185,21 @@ def draw_slices(lines: Sequence[Line], *, theme: ThemeName = "light") -> go.Figu
     figure.update_yaxes(title_text="success", range=[-0.05, 1.05], row=2, col=1)
     figure.update_yaxes(range=[-0.05, 1.05], row=2)
     return dressed(figure, colours, height=460)
+
+
+def draw_slice(line: Line, *, theme: ThemeName = "light", height: int = 360) -> go.Figure:
+    """Draw one slice by itself."""
+    colours = get_theme(theme)
+    figure = make_subplots(2, 1, shared_xaxes=True, row_heights=[2.4, 1], vertical_spacing=0.06)
+    for trace in slice_traces(line, colours, first=True):
+        figure.add_trace(trace, 1, 1)
+    figure.add_trace(_along(line, line.success, colours.blue, "success probability", legend=False), 2, 1)
+    figure.update_xaxes(**axis_layout(line.axis, title=False))
+    figure.update_xaxes(title_text=safe(line.axis.label), row=2, col=1)
+    figure.update_yaxes(title_text=safe(line.curves[0].label), row=1, col=1)
+    figure.update_yaxes(title_text="success", range=[-0.05, 1.05], row=2, col=1)
+    dressed(figure, colours, height=height)
+    return figure.update_layout(showlegend=False, margin={"t": 15, "l": 60, "r": 10, "b": 50})
 
 
 def slice_traces(line: Line, colours: Theme, *, first: bool) -> list[go.Scatter]:

@@ -41,6 +41,8 @@ def axis_layout(axis: Axis, *, title: bool = True) -> dict[str, Any]:
     if axis.ticks is not None:
         texts = [safe(text if len(text) <= 18 else text[:17] + "…") for text in axis.ticks.values()]
         found |= {"tickvals": list(axis.ticks), "ticktext": texts}
+    elif axis.scale == "log" and ends[1] - ends[0] >= 1:
+        found |= {"dtick": 1}  # powers of ten only: the digits between them would touch
     return found | ({"title_text": safe(axis.label)} if title else {})
 
 

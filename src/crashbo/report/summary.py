@@ -1,0 +1,214 @@
+"""What a report says, before any HTML: plain text and numbers."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from crashbo.models.surrogates import OBJECTIVE
+from crashbo.optimizer import Suggestion
+from crashbo.outcome import Trial
+from crashbo.parameters import Categorical, Int, Parameter
+from crashbo.plots.data import MODES
+from crashbo.plots.history import failed
+from crashbo.plots.importance import Importance
+from crashbo.plots.views import View
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How the trials ended: with a cost and within all limits; with a cost beyond one; without a cost."""
+
+    succeeded: int
+    violated: int
+    crashed: int
+
+    @property
+    def total(self) -> int:
+        return self.succeeded + self.violated + self.crashed
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One limit as it stands.
+
+    Attributes:
+        label: of the output, with its unit.
+        known: whether it was given, not learned.
+        value: given, or expected after all trials.
+        working: the one the model works with; NaN if it works with none.
+        worst: the worst value seen without a failure; NaN if none was.
+    """
+
+    label: str
+    known: bool
+    value: float
+    working: float
+    worst: float
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a header."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def number(value: float, digits: int = 5) -> str:
+    """A number for people."""
+    return "unknown" if math.isnan(value) else f"{value:.{digits}g}"
+
+
+def shown(value: Any) -> str:
+    """A parameter's value for people."""
+    return number(value, 6) if isinstance(value, float) else str(value)
+
+
+def with_unit(view: View, name: str, value: Any) -> str:
+    """A value and its unit."""
+    unit = view.units.get(name, "")
+    return f"{shown(value)} {unit}" if unit else shown(value)
+
+
+def params_text(view: View, params: Mapping[str, Any]) -> str:
+    """Params in a line."""
+    return ", ".join(f"{name} = {with_unit(view, name, value)}" for name, value in params.items())
+
+
+def count(view: View) -> Counts:
+    """Count how the trials ended."""
+    crashed = sum(one.crashed for one in view.trials)
+    lost = sum(failed(view, one) for one in view.trials)
+    return Counts(len(view.trials) - lost, lost - crashed, crashed)
+
+
+def best_trial(view: View) -> Trial | None:
+    """The best trial that did not fail; None if all did."""
+    fine = [one for one in view.trials if not failed(view, one)]
+    return min(fine, key=lambda one: view.sign * (one.objective or 0.0)) if fine else None
+
+
+def limits(view: View) -> tuple[Limit, ...]:
+    """All limits, learned and known."""
+    if not view.has_model:
+        return ()
+    working = view.models.thresholds
+    known = {one.name: one.threshold for one in view.optimizer.constraints if one.threshold is not None}
+    found = []
+    for name, value in view.optimizer.thresholds.items():
+        sign = view.sign if name == OBJECTIVE else 1.0
+        fine = [one.objective if name == OBJECTIVE else one.constraints.get(name) for one in view.trials]
+        seen = [sign * one for one in fine if one is not None and one <= known.get(name, math.inf)]
+        worst = sign * max(seen) if seen else math.nan
+        work = sign * working[name] if name in working else math.nan
+        found.append(Limit(view.label(name), name in known, known.get(name, value), work, worst))
+    return tuple(found)
+
+
+def sentences(view: View, importance: Importance | None) -> list[str]:
+    """The run in words."""
+    counts = count(view)
+    if not counts.total:
+        return ["No trial has been told yet: there is nothing to report but the settings."]
+    said = [_outcome(counts)]
+    reasons = Counter(one.reason for one in view.trials if one.crashed)
+    if any(reasons):
+        told = [f"{reason or 'no reason given'} ({times})" for reason, times in reasons.most_common(6)]
+        said.append(f"Reasons of the crashes: {', '.join(told)}.")
+    found = best_trial(view)
+    if found is not None:
+        cost = with_unit(view, OBJECTIVE, found.objective)
+        said.append(f"The best trial was number {view.number(found.number)}, with a {view.objective} of {cost}.")
+    if view.space.dimension:
+        said += _limit_sentences(view)
+    if importance is not None and len(importance.names) > 1:
+        said.append(_importance_sentence(view, importance))
+    return said
+
+
+def _outcome(counts: Counts) -> str:
+    if counts.succeeded == counts.total:
+        return f"{_times(counts.total)}, none failed."
+    parts = [f"{counts.crashed} crashed"] * bool(counts.crashed)
+    parts += [f"{counts.violated} violated a constraint"] * bool(counts.violated)
+    return f"{_times(counts.total)}: {counts.succeeded} succeeded, {' and '.join(parts)}."
+
+
+def _times(count: int) -> str:
+    return f"{count} trial" + "s" * (count != 1)
+
+
+def _limit_sentences(view: View) -> list[str]:
+    side = "above" if view.sign > 0 else "below"
+    said = []
+    for limit in limits(view):
+        if limit.known:
+            continue
+        if limit.label == view.label(OBJECTIVE) and math.isnan(limit.working):
+            said.append(
+                f"Crashes seem to have little to do with the {view.objective}: they follow a pattern of their own."
+            )
+        elif limit.label == view.label(OBJECTIVE):
+            said.append(f"Trials seem to crash {side} a {limit.label} of about {number(limit.value, 4)}.")
+        else:
+            said.append(f"{limit.label} seems to be violated above about {number(limit.value, 4)}.")
+    return said
+
+
+def _importance_sentence(view: View, importance: Importance) -> str:
+    success = int(importance.success.argmax())
+    crashing = f"success depends most on {importance.names[success]} ({importance.success[success]:.0%})"
+    if not importance.cost.any():
+        return crashing[0].upper() + crashing[1:] + "."
+    cost = int(importance.cost.argmax())
+    sentence = (
+        f"The {view.objective} depends most on {importance.names[cost]} ({importance.cost[cost]:.0%} of its variation)"
+    )
+    return f"{sentence}; {crashing}." if importance.success.any() else f"{sentence}."
+
+
+def next_sentence(view: View, suggestion: Suggestion) -> str:
+    """What would be tried next, and why."""
+    why = suggestion.why
+    reason = {
+        "initial": "one of the first points, spread evenly",
+        "given": "a point you gave",
+        "success": "the point most likely to succeed, since none is safe yet",
+    }.get(why.mode, f"where a trial tells most ({MODES.get(why.mode, why.mode)})")
+    chance = "" if why.success_probability is None else f"; success probability {why.success_probability:.0%}"
+    return f"{params_text(view, suggestion)}: {reason}{chance}."
+
+
+def space_table(view: View) -> Table:
+    """The parameters."""
+    rows = [(name, _range(parameter), view.units.get(name, "")) for name, parameter in view.space.items()]
+    return Table(("parameter", "values", "unit"), tuple(rows))
+
+
+def _range(parameter: Parameter) -> str:
+    if isinstance(parameter, Categorical):
+        return "one of " + ", ".join(str(choice) for choice in parameter.choices)
+    kind = "whole numbers " if isinstance(parameter, Int) else ""
+    step = f", step {parameter.step:g}" if parameter.step not in (None, 1) else ""
+    scale = ", log scale" if parameter.log else ""
+    return f"{kind}{parameter.low:g} to {parameter.high:g}{step}{scale}"
+
+
+def settings_table(view: View, versions: Sequence[tuple[str, str]]) -> Table:
+    """What is needed to repeat the run."""
+    optimizer = view.optimizer
+    told = [
+        ("direction", optimizer.direction),
+        ("acquisition", optimizer.acquisition),
+        ("seed", str(optimizer.seed)),
+        *((f"constraint {one.name}", _threshold(one.threshold)) for one in optimizer.constraints),
+        *((f"option {name}", str(value)) for name, value in vars(optimizer.options).items()),
+        *((f"version of {name}", version) for name, version in versions),
+    ]
+    return Table(("setting", "value"), tuple(told))
+
+
+def _threshold(value: float | None) -> str:
+    return "limit unknown" if value is None else f"limit {value:g}"
