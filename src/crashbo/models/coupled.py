@@ -31,7 +31,7 @@ _THRESHOLD_PRIOR = (1.6, 1.0)
 _THRESHOLD_RANGE = (-6.0, 8.0)
 _SCALE_PRIOR = (0.0, 1.0)  # of the log variance of the standardised costs
 _STARTS = {"coupled": (0.0, 0.95), "separate": (0.0,)}
-_ITERATIONS = 60
+_EFFORT = {"maxiter": 60, "ftol": 1e-6, "gtol": 1e-3}  # of L-BFGS-B: far finer than the posterior is wide
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,7 @@ class _Search:
         bounds += [(math.log(low), math.log(high)) for low, high in (SCALE_RANGE, NOISE_RANGE)]
         bounds += [(correlation, correlation) if fixed else (-0.999, 0.999), _THRESHOLD_RANGE]
         self.evidence.forget()
-        minimize(
-            self.negative, _pack(start), jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _ITERATIONS}
-        )
+        minimize(self.negative, _pack(start), jac=True, method="L-BFGS-B", bounds=bounds, options=_EFFORT)
 
     def negative(self, theta: Array) -> tuple[float, Array]:
         """Negative log posterior and its gradient."""
