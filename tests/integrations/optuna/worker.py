@@ -1,0 +1,46 @@
+"""A worker on a shared study, made to be killed."""
+
+import os
+import time
+import warnings
+from pathlib import Path
+
+import optuna
+from optuna.storages import RDBStorage
+from optuna.trial import FrozenTrial
+
+import crashbo
+from crashbo.integrations.optuna import crashing, lost_worker
+from tests.integrations.optuna.helpers import light, square
+
+GRACE = 2
+
+
+def open_storage(url: str) -> RDBStorage:
+    """A storage that notices lost workers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return RDBStorage(url, heartbeat_interval=1, grace_period=GRACE, heartbeat_stale_trial_callback=lost_worker)
+
+
+@crashing
+def slow_square(trial: optuna.Trial) -> float:
+    cost = square(trial)
+    time.sleep(0.05)
+    return cost
+
+
+def work(url: str, ledger: str, n_trials: int) -> None:
+    """Say that it is ready, then run trials; each that Optuna says is finished goes to the ledger, on disk."""
+
+    def note(study: optuna.Study, trial: FrozenTrial) -> None:
+        with open(ledger, "a") as handle:
+            handle.write(f"{trial.number} {trial.state.name} {trial.value}\n")
+            handle.flush()
+            os.fsync(handle.fileno())
+
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    Path(f"{ledger}.ready").touch()
+    study = optuna.load_study(study_name="shared", storage=open_storage(url), sampler=light())
+    study.optimize(slow_square, n_trials=n_trials, catch=(crashbo.Crash,), callbacks=[note])
