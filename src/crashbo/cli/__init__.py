@@ -1,5 +1,6 @@
 """The command line. Commands import what they need when they run: `--help` stays fast."""
 
+import gc
 import sys
 from typing import Annotated
 
@@ -57,6 +58,7 @@ app.command(rich_help_panel=_PAPER)(reproduce.reproduce)
 
 def main() -> None:
     """Run the command line; errors we raise on purpose become one line and exit code 2."""
+    gc.set_threshold(50_000)  # imports make many objects and no garbage
     try:
         app()
     except (CrashBOError, OSError) as error:

@@ -1,6 +1,5 @@
 """Commands that record what came of a trial. They write first and never import torch."""
 
-import gc
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,8 +18,7 @@ ParamsOption = Annotated[
 
 
 def _open(storage: str | None, study: str | None) -> "Study":
-    """Open a study just to write a line: these commands are over before garbage collection could pay."""
-    gc.disable()
+    """Open a study just to write a line."""
     from crashbo.studies.storage import find_place
     from crashbo.studies.study import open_study
 

@@ -1,4 +1,4 @@
-"""The command line, through Typer's runner and as a process."""
+"""The command line as such, and the commands of the paper."""
 
 import json
 import subprocess

@@ -1,0 +1,184 @@
+"""Commands that record what came of a trial."""
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Call
+
+FORBIDDEN = ("torch", "botorch", "gpytorch", "matplotlib", "scipy", "alembic")
+
+
+def trials(call: Call) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = call("export", "--json").json["trials"]
+    return found
+
+
+def test_tell_records_cost_and_constraints(arm: Call) -> None:
+    arm("ask")
+    ran = arm("tell", 0, -0.73, "reach=11.2")
+    assert (ran.code, ran.out) == (0, "Trial 0: -0.73, reach = 11.2.\n")
+    one = trials(arm)[0]
+    assert (one["status"], one["objective"], one["constraints"]) == ("finished", -0.73, {"reach": 11.2})
+
+
+def test_a_violated_constraint(arm: Call) -> None:
+    arm("ask")
+    said = arm("tell", 0, "-1e-3", "reach=violated", "--json").json
+    assert said == {"number": 0, "status": "finished", "objective": -1e-3, "constraints": {"reach": "violated"}}
+    assert trials(arm)[0]["constraints"] == {"reach": "violated"}
+
+
+def test_crash_keeps_reason_and_partial_values(arm: Call) -> None:
+    arm("ask")
+    ran = arm("crash", 0, "--reason", "fell over", "reach=11.2")
+    assert ran.out == "Trial 0: crashed, reach = 11.2 (fell over).\n"
+    one = trials(arm)[0]
+    assert (one["status"], one["reason"], one["constraints"]) == ("crashed", "fell over", {"reach": 11.2})
+
+
+def test_a_transient_failure_is_offered_again(arm: Call) -> None:
+    first = arm("ask", "--json").json
+    assert arm("crash", 0, "--transient", "--reason", "power cut").code == 0
+    one = trials(arm)[0]
+    assert (one["status"], one["transient"], one["reason"]) == ("ignored", True, "power cut")
+    again = arm("ask", "--json").json
+    assert again["params"] == first["params"]
+    assert "another try of trial 0" in again["why"]
+    assert arm("ask", "--json").json["params"] != first["params"]
+
+
+def test_points_that_were_never_asked_for(call: Call) -> None:
+    call("new", "--float", "kp", 0, 10, "--int", "order", 1, 8, "--choice", "filter", "none,butter")
+    assert call("tell", "--params", "kp=1.5", "order=3", "filter=butter", -2).out == "Trial 0: -2.\n"
+    assert call("crash", "--params", "kp=9", "order=8", "filter=none", "--reason", "fell").code == 0
+    found = trials(call)
+    assert found[0]["params"] == {"kp": 1.5, "order": 3, "filter": "butter"}
+    assert (found[1]["status"], found[1]["reason"]) == ("crashed", "fell")
+
+
+MISTAKES: list[tuple[tuple[object, ...], str]] = [
+    (("tell", 7, 0.5, "reach=1"), "must be a trial of the study 'crashbo'; got 7"),
+    (("tell", 1, 0.5, "reach=1"), "got 1, which is finished. Change it with `crashbo correct 1`"),
+    (("tell", 0, 0.5), "`reach` must be told with the objective"),
+    (("tell", 0, 0.5, "reach=1", "wind=3"), "`wind` must be a constraint of the study; it has: reach"),
+    (("tell", 0, 0.5, "reach=1", "reach=2"), "`reach` must be given once"),
+    (("tell", 0, 0.5, "reach=high"), "`reach` must be a finite number; got 'high'"),
+    (("tell", 0, "nan", "reach=1"), "`VALUE` must be a finite number; got 'nan'. For a failed trial use"),
+    (("tell", 0, "inf", "reach=1"), "`VALUE` must be a finite number"),
+    (("tell", 0, "1e200", "reach=1"), "`VALUE` must be a finite number"),
+    (("tell", 0, "much", "reach=1"), "`VALUE` must be a finite number; got 'much'"),
+    (("tell", 0, "--jsno", "reach=1"), "`VALUE` must be a finite number; got '--jsno'"),
+    (("tell", 0, "reach=1"), "`arguments` must be NUMBER VALUE; got 0"),
+    (("tell", "one", 0.5, "reach=1"), "`NUMBER` must be the number of a trial; got 'one'"),
+    (("tell", -1, 0.5, "reach=1"), "`NUMBER` must be the number of a trial; got '-1'"),
+    (("tell", 0, 0.5, "kp=1", "reach=1"), "`kp` must come with --params"),
+    (("tell", "--params", "kp=1", 0.5, "reach=1"), "Add ['kd']"),
+    (("tell", "--params", "kp=11", "kd=0.1", 0.5, "reach=1"), "`kp` must lie in [0.0, 10.0]; got 11"),
+    (("tell", "--params", "kp=a", "kd=0.1", 0.5, "reach=1"), "`kp` must be a finite number; got 'a'"),
+    (("tell", "--params", "kp=1", "kd=0.1", "kq=1", 0.5, "reach=1"), "`kq` must be a constraint"),
+    (("crash", 1), "got 1, which is finished"),
+    (("crash", 7), "got 7"),
+    (("crash", 0, "wind=1"), "`wind` must be a constraint"),
+    (("crash", 0, "reach=nan"), "`reach` must be a finite number"),
+    (("crash", 0, 0.5), "`arguments` must be NUMBER; got 0 0.5"),
+    (("crash", 0, "--transient", "reach=1"), "`--transient` must come with a trial's number only"),
+    (("correct", 0, 0.5), "must be a finished trial; got 0, which is not"),
+    (("correct", 7, 0.5), "got 7"),
+    (("correct", 1), "`correct` must get a NUMBER and one of"),
+    (("correct", 1, 0.5, "--crashed"), "`correct` must get a NUMBER and one of"),
+    (("correct", 1, "nan"), "`VALUE` must be a finite number"),
+    (("correct", 1, 0.5, "wind=1"), "`wind` must be a constraint"),
+    (("delete", 0), "must be a finished trial"),
+    (("restore", 1), "must be a trial that can be restored; 1 is not deleted"),
+    (("show", 7), "got 7"),
+]
+
+
+def test_a_mistake_is_one_line_and_writes_nothing(arm: Call) -> None:
+    arm("ask", "--n", 2)
+    arm("tell", 1, 0.4, "reach=2")
+    before = arm("export", "--json").out
+    for args, words in MISTAKES:
+        ran = arm(*args)
+        assert (ran.code, ran.out) == (2, ""), args
+        assert ran.err.startswith("crashbo: "), args
+        assert ran.err.count("\n") == 1, args
+        assert words in ran.err, args
+    assert arm("export", "--json").out == before
+
+
+def test_corrections_count_and_are_kept(arm: Call) -> None:
+    arm("ask")
+    arm("tell", 0, 0.4, "reach=2")
+    assert arm("correct", 0, -0.6, "--reason", "sign").out == "Trial 0: corrected to -0.6 (sign).\n"
+    assert trials(arm)[0]["objective"] == -0.6
+    assert trials(arm)[0]["constraints"] == {"reach": 2.0}
+    arm("correct", 0, "--crashed", "reach=violated")
+    assert (trials(arm)[0]["status"], trials(arm)[0]["constraints"]) == ("crashed", {"reach": "violated"})
+    arm("delete", 0, "--reason", "wrong robot")
+    assert (trials(arm)[0]["status"], trials(arm)[0]["deleted"]) == ("ignored", True)
+    assert arm("delete", 0).code == 2
+    assert arm("restore", 0).out == "Trial 0: restored.\n"
+    assert trials(arm)[0]["status"] == "crashed"
+    history = arm("show", 0, "--json").json["corrections"]
+    assert [one["status"] for one in history] == ["finished", "crashed", "deleted", "restored"]
+    assert [one["reason"] for one in history] == ["sign", "", "wrong robot", ""]
+
+
+def test_a_correction_may_offer_a_trial_again(arm: Call) -> None:
+    first = arm("ask", "--json").json
+    arm("crash", 0)
+    arm("correct", 0, "--transient")
+    assert arm("ask", "--json").json["params"] == first["params"]
+
+
+def light(tmp_path: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process that ends by naming the heavy modules it imported."""
+    code = (
+        "import sys, json; sys.argv = ['crashbo', *json.loads(sys.argv[1])]\n"
+        "from crashbo.cli import main\n"
+        f"main_error = None\ntry:\n    main()\nexcept SystemExit as end:\n    main_error = end.code\n"
+        f"heavy = [name for name in {FORBIDDEN} if name in sys.modules]\n"
+        "print(heavy, file=sys.stderr)\nsys.exit(main_error)"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code, json.dumps(args)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+
+def test_recording_never_imports_torch(arm: Call, tmp_path: Path) -> None:
+    arm("ask", "--n", 2)
+    for command in (("tell", "0", "0.5", "reach=1"), ("crash", "1", "--transient"), ("correct", "0", "0.6")):
+        ran = light(tmp_path, *command)
+        assert ran.returncode == 0, ran.stderr
+        assert ran.stderr.splitlines()[-1] == "[]"
+    assert [one["status"] for one in trials(arm)] == ["finished", "ignored"]
+
+
+def processor_seconds(tmp_path: Path, code: str, *args: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", code, *args], cwd=tmp_path, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_tell_costs_little_more_than_its_imports(arm: Call, tmp_path: Path) -> None:
+    arm("ask", "--n", 3)
+    told, imported = [], []
+    for number in range(3):  # in turns, and the least of each: other processes on the machine only ever add
+        imported.append(processor_seconds(tmp_path, "import typer, pydantic, optuna, sqlalchemy.orm"))
+        run = "from crashbo.cli import main; main()"
+        told.append(processor_seconds(tmp_path, run, "tell", str(number), "0.5", "reach=1"))
+    assert min(told) < 1.6 * min(imported)
+
+
+@pytest.mark.slow
+def test_tell_takes_less_than_a_second_of_processor_time(arm: Call, tmp_path: Path) -> None:
+    arm("ask", "--n", 5)
+    run = "from crashbo.cli import main; main()"
+    assert min(processor_seconds(tmp_path, run, "tell", str(n), "0.5", "reach=1") for n in range(5)) < 1.0
