@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,7 @@ class Run:
         thresholds: learned, at the end.
         threshold_curve: of the objective, as the search saw it at each trial; None where it had none.
         seconds_per_ask: mean time of a suggestion.
+        penalty: told as the cost of a crash, None if a crash was told as a crash.
     """
 
     seed: int
@@ -89,6 +90,7 @@ class Run:
     thresholds: dict[str, float]
     threshold_curve: list[float | None]
     seconds_per_ask: float
+    penalty: float | None = None
 
 
 def run_once(
@@ -118,8 +120,8 @@ def run_once(
         outcomes.append(tuning.rollout(params, _seed(seed, 1, number)))
         tell(optimizer, params, tuning.told(outcomes[-1]), penalty)
     best = optimizer.best().params
-    method = method if penalty is None else "penalty"
-    return _run(tuning, seed, method, best, outcomes, limits, optimizer.thresholds, seconds / robot.evaluations)
+    run = _run(tuning, seed, method, best, outcomes, limits, optimizer.thresholds, seconds / robot.evaluations)
+    return run if penalty is None else replace(run, method="penalty", penalty=penalty)
 
 
 def tell(optimizer: Optimizer, params: Any, told: Told, penalty: float | None = None) -> None:
@@ -354,3 +356,70 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
 
 def _deviation(values: Sequence[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def reproduce_penalties(
+    *,
+    runs: int,
+    seed: int = 0,
+    learned: bool | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> "PenaltyReport":
+    """Tune the robot in 2D without a penalty, and with each of `PENALTIES` told as the cost of a crash.
+
+    Args:
+        runs: of each.
+        seed: of the first.
+        learned: hyperparameters learned (the default) or the paper's fixed ones.
+        progress: called with finished and total jobs.
+    """
+    chosen = True if learned is None else learned
+    jobs: list[Job] = [
+        (run_once, ("robot2d", seed + number), {"learned": chosen, "penalty": penalty})
+        for number in range(runs)
+        for penalty in (None, *PENALTIES.values())
+    ]
+    finished: list[Run] = []
+    for run in side_by_side(jobs):
+        finished.append(run)
+        if progress is not None:
+            progress(len(finished), len(jobs))
+    finished.sort(key=lambda run: (run.penalty or 0.0, run.seed))
+    return PenaltyReport("learned" if chosen else "fixed", finished)
+
+
+@dataclass(frozen=True)
+class PenaltyReport:
+    """Runs without a penalty and with several."""
+
+    hyperparameters: str
+    runs: list[Run] = field(default_factory=list)
+
+    def summary(self) -> dict[str, Any]:
+        """Plain numbers, ready for JSON: without a penalty at the top, each penalty beside it."""
+        return {
+            "name": "penalties",
+            "hyperparameters": self.hyperparameters,
+            **robot_statistics(self._of(None)),
+            "penalties": {
+                title: {"penalty": penalty, **robot_statistics(self._of(penalty))}
+                for title, penalty in PENALTIES.items()
+            },
+            "reference": grid_reference().summary(),
+            "runs": [asdict(run) for run in self.runs],
+        }
+
+    def words(self) -> str:
+        """A table, for a person."""
+        columns = {"none (GPCR)": None} | {f"{value:g}, {title}": value for title, value in PENALTIES.items()}
+        found = [robot_statistics(self._of(penalty)) for penalty in columns.values()]
+        rows = [
+            f"robot2d: {found[0]['number_of_runs']} runs of each, hyperparameters {self.hyperparameters}.",
+            f"{'penalty of a crash':38}" + "".join(f"{title:>18}" for title in columns),
+        ]
+        for key, text in _ROWS.items():
+            rows.append(f"{text:38}" + "".join(f"{_number(one[key]):>18}" for one in found))
+        return "\n".join([*rows, f"Best of a grid: {grid_reference().best_value:.3g}."])
+
+    def _of(self, penalty: float | None) -> list[Run]:
+        return [run for run in self.runs if run.penalty == penalty]
