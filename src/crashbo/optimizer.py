@@ -135,6 +135,7 @@ class Optimizer:
         self._pending: dict[int, Suggestion] = {}
         self._asked = 0
         self._fitted: tuple[int, Surrogates] | None = None
+        self._learned: tuple[int, Surrogates] | None = None
         self._round = make_round(self.space)
 
     # --- what happened -----------------------------------------------------------------------
@@ -252,17 +253,24 @@ class Optimizer:
         """The models of all outputs for what has been told so far (costs negated if maximising)."""
         if not self._trials:
             raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
-        if self._fitted is None or self._fitted[0] != len(self._trials):
-            models = build_surrogates(
-                self.space,
-                self._trials,
-                self.constraints,
-                sign=self._sign,
-                fixed=self.options.fixed,
-                crashes=self.options.crash_model,
-            )
-            self._fitted = (len(self._trials), models)
+        n = len(self._trials)
+        if self._fitted is None or self._fitted[0] != n:
+            size = n if self.options.fixed else _learning_size(n)
+            if self._learned is None or self._learned[0] != size:
+                self._learned = (size, self._build(size, None))
+            self._fitted = self._learned if size == n else (n, self._build(n, self._learned[1]))
         return self._fitted[1]
+
+    def _build(self, count: int, earlier: Surrogates | None) -> Surrogates:
+        return build_surrogates(
+            self.space,
+            self._trials[:count],
+            self.constraints,
+            sign=self._sign,
+            fixed=self.options.fixed,
+            crashes=self.options.crash_model,
+            earlier=earlier,
+        )
 
     # --- tell --------------------------------------------------------------------------------
 
@@ -401,6 +409,17 @@ class Optimizer:
         except json.JSONDecodeError as error:
             raise InputError(f"`path` must be a file written by `save`; {path} is not JSON ({error}).") from error
         return cls.from_json(state)
+
+
+def _learning_size(count: int) -> int:
+    """How many of the first trials hyperparameters are learned from: all of 20, then in steps of a tenth.
+
+    A rule of the count alone, so that a restored optimizer suggests what the uninterrupted one would.
+    """
+    size = min(count, 20)
+    while (larger := size + max(2, size // 10)) <= count:
+        size = larger
+    return size
 
 
 def describe_relation(correlation: float | None, direction: str = "minimize") -> str:

@@ -78,8 +78,11 @@ def test_pathwise_minima_are_those_of_the_same_paths_on_a_grid(dimension, constr
     model, bounds, count = objective(dimension), limits(dimension) if constrained else [], 60
     sampled = PathwiseMinimum()(model, bounds, count, 0)
     generator = torch.Generator().manual_seed(0)
-    cost = model.sample_paths(count, generator, features=512)(GRIDS[dimension])
-    others = [one.model.sample_paths(count, generator, features=512)(GRIDS[dimension]) for one in bounds]
+    cost = model.sample_paths(count, generator, features=PathwiseMinimum().features)(GRIDS[dimension])
+    others = [
+        one.model.sample_paths(count, generator, features=PathwiseMinimum().features)(GRIDS[dimension])
+        for one in bounds
+    ]
     brute = on_grid(cost, others, [one.threshold for one in bounds])
     assert brute.isfinite().all()
     error = sampled - brute
@@ -92,7 +95,7 @@ def test_pathwise_minima_are_those_of_the_same_paths_on_a_grid(dimension, constr
 @pytest.mark.parametrize("constrained", [False, True])
 def test_pathwise_minima_have_the_exact_distribution(constrained):
     bounds = limits() if constrained else []
-    sampler = PathwiseMinimum(raw=128, rounds=6, local=16, features=512)
+    sampler = PathwiseMinimum(raw=128, rounds=6, local=16, features=PathwiseMinimum().features)
     sampled = torch.cat([sampler(objective(), bounds, 30, seed) for seed in range(20)])
     agree(sampled, exact_minima(1, constrained=constrained), bias=0.02)
 
@@ -108,7 +111,7 @@ def test_pathwise_minima_respect_rounding():
         return (X * 2).round() / 2
 
     sampled = PathwiseMinimum()(objective(), [], 8, 0, rounded)
-    paths = objective().sample_paths(8, torch.Generator().manual_seed(0))
+    paths = objective().sample_paths(8, torch.Generator().manual_seed(0), features=PathwiseMinimum().features)
     assert torch.allclose(sampled, paths(double([[0.0], [0.5], [1.0]])).amin(-1))
 
 

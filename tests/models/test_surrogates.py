@@ -2,11 +2,15 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
-from crashbo import Constraint, FixedModel, Space, Trial
+from crashbo import CRASHED, Constraint, FixedModel, Optimizer, Space, Trial
+from crashbo.models.coupled_predictor import CoupledPredictor
+from crashbo.models.predictor import Predictor
 from crashbo.models.surrogates import Surrogates, build_surrogates
+from crashbo.optimizer import _learning_size
 from tests.helpers import double
 
 SPACE = Space({"x": (0.0, 2.0)})
@@ -164,3 +168,33 @@ def test_one_trial_is_enough(cost):
     models = build([(cost, {})])
     assert models.any_stable is (cost is not None)
     sound(models)
+
+
+def test_hyperparameters_are_learned_from_ever_larger_steps():
+    sizes = [_learning_size(n) for n in range(1, 400)]
+    assert sizes[:20] == list(range(1, 21))
+    assert all(size <= n for n, size in enumerate(sizes, 1))
+    assert all(n - size <= max(2, n // 10) for n, size in enumerate(sizes, 1))
+    assert len(set(sizes[99:199])) < 10
+
+
+def test_earlier_hyperparameters_are_kept_and_the_new_trials_believed():
+    optimizer = Optimizer({"x": (0.0, 1.0), "y": (0.0, 1.0)})
+    for x, y in np.random.default_rng(0).random((21, 2)):
+        optimizer.tell({"x": x, "y": y}, CRASHED if x > 0.8 else (x - 0.3) ** 2 + y)
+    kept = optimizer.surrogates().objective
+    learned = optimizer._build(20, None).objective
+    assert len(kept.X) == 21
+    assert (kept.lengthscales == learned.lengthscales).all()
+    assert kept.fit.offset == learned.fit.offset
+    last = kept.X[-1:]
+    assert kept.moments(last)[1] < learned.moments(last)[1]
+
+
+def test_a_first_crash_makes_the_models_anew():
+    optimizer = Optimizer({"x": (0.0, 1.0)})
+    for x in np.linspace(0, 0.9, 20):
+        optimizer.tell({"x": x}, x)
+    assert isinstance(optimizer.surrogates().objective, Predictor)
+    optimizer.tell({"x": 1.0}, CRASHED)
+    assert isinstance(optimizer.surrogates().objective, CoupledPredictor)

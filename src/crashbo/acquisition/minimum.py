@@ -57,9 +57,9 @@ class PathwiseMinimum:
     """
 
     raw: int = 512
-    rounds: int = 10
-    local: int = 48
-    features: int = 512
+    rounds: int = 8
+    local: int = 24
+    features: int = 256
 
     @torch.no_grad()
     def __call__(
@@ -93,7 +93,7 @@ class PathwiseMinimum:
             X = rounded((best.unsqueeze(1) + radius * noise * keep).clamp(0.0, 1.0))
             X = torch.cat([best.unsqueeze(1), X], 1)
             best, value = _better(X, *rank(X))
-            radius *= 0.6
+            radius *= 0.5
         return value
 
 

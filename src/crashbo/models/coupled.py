@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
@@ -51,6 +52,21 @@ class CoupledFit:
     offset: float
     scale: float
 
+    def with_trials(self, new: HybridData) -> "CoupledFit":
+        """Return the fit after more trials: hyperparameters and scale stay.
+
+        Args:
+            new: the new trials only, costs in their own units.
+        """
+        new = new.scaled(self.offset, self.scale)
+        data = HybridData(
+            torch.cat([self.data.X, new.X]),
+            torch.cat([self.data.crashed, new.crashed]),
+            torch.cat([self.data.observed, len(self.data.X) + new.observed]),
+            torch.cat([self.data.costs, new.costs]),
+        )
+        return CoupledFit(data, self.coupling, _evidence(data, 1e-6)(self.coupling), self.offset, self.scale)
+
     @property
     def raw_data(self) -> HybridData:
         """The trials, costs in their own units."""
@@ -85,14 +101,18 @@ def fit_coupled(data: HybridData, *, relation: Relation = "coupled") -> CoupledF
     """
     offset, scale = cost_scale(data)
     scaled = data.scaled(offset, scale)
-    arrays = scaled.X.numpy(), scaled.sign.numpy(), scaled.observed.numpy(), scaled.costs.numpy()
-    search = _Search(SmallCoupled(*arrays), data.X.shape[-1])
+    search = _Search(_evidence(scaled, 1e-4), data.X.shape[-1])
     for start in _STARTS[relation]:
         search.descend(start, fixed=relation == "separate")
     if search.best is None:
         raise NumericalError("the crash model could not be fitted: expectation propagation did not converge.")
     coupling = _unpack(search.best)
-    return CoupledFit(scaled, coupling, SmallCoupled(*arrays, tolerance=1e-6)(coupling), offset, scale)
+    return CoupledFit(scaled, coupling, _evidence(scaled, 1e-6)(coupling), offset, scale)
+
+
+def _evidence(data: HybridData, tolerance: float) -> SmallCoupled:
+    arrays = data.X.numpy(), data.sign.numpy(), data.observed.numpy(), data.costs.numpy()
+    return SmallCoupled(*arrays, tolerance=tolerance)
 
 
 class _Search:

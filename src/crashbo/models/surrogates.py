@@ -130,6 +130,7 @@ def build_surrogates(
     sign: float = 1.0,
     fixed: Mapping[str, FixedModel] | None = None,
     crashes: CrashModel = "absorb",
+    earlier: Surrogates | None = None,
 ) -> Surrogates:
     """Fit a model to every output.
 
@@ -145,29 +146,48 @@ def build_surrogates(
         fixed: hyperparameters that are not learned, by output.
         crashes: "absorb" takes a crash for a high cost (the paper), "separate" gives crashes a latent of
             their own, "coupled" learns how far they are related.
+        earlier: models of the first of these trials, whose hyperparameters are kept where they were
+            learned; thresholds and posteriors follow the new trials.
     """
     X = torch.from_numpy(np.stack([space.encode(trial.params) for trial in trials]))
     values = [None if trial.objective is None else sign * trial.objective for trial in trials]
     crashed = any(trial.crashed for trial in trials)
     fixed = fixed or {}
+    before = earlier.objective if earlier is not None else None
     data = _data(X, values)
-    known = None if crashed or not constraints else math.inf
     objective: Predictor | CoupledPredictor
     if crashes != "absorb" and crashed and data.observed.numel():
-        objective = CoupledPredictor(fit_coupled(data, relation=crashes))
+        kept = before.fit if isinstance(before, CoupledPredictor) else None
+        pair = fit_coupled(data, relation=crashes) if kept is None else kept.with_trials(_rest(data, kept.data))
+        objective = CoupledPredictor(pair)
     else:
-        objective = Predictor(fit(data, _settings(space, data, fixed.get(OBJECTIVE), known)))
+        known = None if crashed or not constraints else math.inf
+        objective = _single(data, _settings(space, data, fixed.get(OBJECTIVE), known), before)
     models: dict[str, Predictor] = {}
-    limits: dict[str, float] = {}
     for constraint in constraints:
         rows = [i for i, trial in enumerate(trials) if constraint.name in trial.constraints]
-        if not rows:
-            continue
-        data = _data(X[rows], [trials[i].constraints[constraint.name] for i in rows], constraint.threshold)
-        settings = _settings(space, data, fixed.get(constraint.name), constraint.threshold)
-        models[constraint.name] = Predictor(fit(data, settings))
-        limits[constraint.name] = models[constraint.name].threshold
+        if rows:
+            data = _data(X[rows], [trials[i].constraints[constraint.name] for i in rows], constraint.threshold)
+            settings = _settings(space, data, fixed.get(constraint.name), constraint.threshold)
+            before = earlier.constraints.get(constraint.name) if earlier is not None else None
+            models[constraint.name] = _single(data, settings, before)
+    limits = {name: model.threshold for name, model in models.items()}
     return Surrogates(objective, models, limits, any_stable=any(not trial.crashed for trial in trials))
+
+
+def _single(data: HybridData, settings: ModelSettings, before: Predictor | CoupledPredictor | None) -> Predictor:
+    """The model of one output, keeping the hyperparameters of an earlier one that learned them from costs."""
+    if isinstance(before, Predictor) and settings.kernel is None and before.fit.data.observed.numel():
+        rule = before.fit.given.rule
+        if (rule.fixed is None) == (settings.threshold is None):
+            return Predictor(before.fit.with_trials(_rest(data, before.fit.data)))
+    return Predictor(fit(data, settings))
+
+
+def _rest(data: HybridData, before: HybridData) -> HybridData:
+    """The trials that came after those of `before`."""
+    n, k = len(before.X), before.observed.numel()
+    return HybridData(data.X[n:], data.crashed[n:], data.observed[k:] - n, data.costs[k:])
 
 
 def _data(X: Tensor, values: Sequence[float | None], threshold: float | None = None) -> HybridData:
