@@ -264,6 +264,12 @@ def test_fixed_parameters_of_a_call_are_refused() -> None:
         make_client().get_next_trials(1, fixed_parameters={"x": 0.5})
 
 
+def test_options_must_name_outputs_of_the_experiment() -> None:
+    options = crashbo.Options(fixed={"wrong": crashbo.FixedModel(lengthscale=0.3, variance=1.0)})
+    with pytest.raises(crashbo.InputError, match=r"`options.fixed` must name outputs; got \['wrong'\]"):
+        make_client(options=options)
+
+
 def test_an_experiment_needs_its_objective_first() -> None:
     client = Client()
     client.configure_experiment(parameters=SQUARE)

@@ -129,7 +129,7 @@ def test_results_become_costs_or_crashes(result: dict[str, Any], objective: floa
 def test_constraints_are_values_violated_or_missing_after_a_crash(label: Any) -> None:
     search = make_search(constraints=[crashbo.Constraint("reach")])
     for number, result in enumerate(
-        ({"cost": 1.0, "reach": 2.0}, {"cost": 1.0, "reach": label}, {"cost": math.nan, "reach": 3.0}, {})
+        ({"cost": 1.0, "reach": 2.0}, {"cost": 1.0, "reach": label}, {"cost": math.nan, "reach": 3.0}, {"done": True})
     ):
         search.suggest(f"t{number}")
         search.on_trial_complete(f"t{number}", result)
@@ -147,6 +147,10 @@ def test_a_result_that_cannot_be_understood_stops_the_run_at_the_next_suggestion
     assert not search.optimizer.pending
     with pytest.raises(crashbo.InputError, match=r"Trial t0: `reach` must be told with the objective"):
         search.suggest("t1")
+    mended = pickle.loads(pickle.dumps(search))  # as by Tuner.restore
+    mended.on_trial_complete("t0", {"cost": 1.0, "reach": 2.0})
+    assert len(mended.optimizer.trials) == 1
+    assert mended.suggest("t1")
 
 
 def test_an_errored_trial_is_a_crash_by_default() -> None:
@@ -181,10 +185,13 @@ def test_a_lost_trial_that_ray_resumes_is_told_after_all() -> None:
     assert not search.optimizer.pending
 
 
-def test_a_trial_removed_before_it_ran_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("result", [None, {}, {"time_total_s": 0.0}])
+def test_a_trial_stopped_before_it_said_anything_is_forgotten(
+    result: dict[str, Any] | None, caplog: pytest.LogCaptureFixture
+) -> None:
     search = make_search()
     search.suggest("t0")
-    search.on_trial_complete("t0")
+    search.on_trial_complete("t0", result)
     assert not search.optimizer.trials
     assert not search.optimizer.pending
     search.on_trial_complete("t0", {"cost": 1.0})

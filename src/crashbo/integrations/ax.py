@@ -261,7 +261,7 @@ def configure(client: Any, **settings: Any) -> CrashBONode:
     node = CrashBONode(Settings(**settings))
     if client._experiment.optimization_config is None:
         raise InputError("`client` must have an objective; got none. Call `configure_optimization` first.")
-    read_problem(client._experiment, node.settings.constraints)
+    _read(client._experiment, {}, node.settings)
     client.set_generation_strategy(GenerationStrategy(name=node.name, nodes=[node]))
     return node
 

@@ -178,13 +178,15 @@ class CrashBOSearch(Searcher):
         return dict(unflatten_dict(dict(suggestion)))
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        """Learn from a finished trial; give back the suggestion of one that never ran."""
+        """Learn from a finished trial; withdraw the suggestion of one that was stopped before it said anything."""
         if trial_id not in self._live:
             logger.warning("Trial %s is not known to be under way; its result is not learned from.", trial_id)
-        elif not error and result is not None:
-            self._tell(trial_id, result)
-        elif error and trial_id not in self._refused:
+        elif trial_id in self._refused:
+            self._forget(trial_id)
+        elif error:
             self._on_error(trial_id)
+        elif result is not None and (self.metric in result or result.get("done")):
+            self._tell(trial_id, result)
         else:
             self._forget(trial_id)
             del self._live[trial_id]
@@ -255,7 +257,6 @@ class CrashBOSearch(Searcher):
             "retries": self.retries,
             "live": {trial: list(entry) for trial, entry in self._live.items()},
             "losses": self._losses,
-            "refused": self._refused,
             "optimizer": None if self._optimizer is None else self._optimizer.to_json(),
         }
 
@@ -284,7 +285,7 @@ class CrashBOSearch(Searcher):
         self._metric, self._mode = state["metric"], state["mode"]
         self.errors, self.retries = state["errors"], state["retries"]
         self._live = {trial: (number, params) for trial, (number, params) in state["live"].items()}
-        self._losses, self._refused = list(state["losses"]), dict(state["refused"])
+        self._losses, self._refused = list(state["losses"]), {}  # whoever goes on has mended what was refused
         if state["optimizer"] is not None:
             self._optimizer = Optimizer.from_json(state["optimizer"])
             self._space = self._optimizer.space
