@@ -1,0 +1,243 @@
+"""Everything the page can write. Each one only writes: none waits for the model, and none imports torch."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from crashbo.console.forms import REASON_LIMIT, Form
+from crashbo.console.snapshot import BY, EXPECTED, SKIPPED, find_row, take_snapshot
+from crashbo.errors import CrashBOError, InputError
+from crashbo.integrations.optuna import records
+from crashbo.integrations.optuna.records import RETRY_OF
+from crashbo.integrations.optuna.space import distribution_of
+from crashbo.outcome import VIOLATED
+from crashbo.space import Space
+from crashbo.studies import recording
+from crashbo.studies.storage import StudyError
+from crashbo.studies.study import Study
+
+_NEAR = 0.01  # of the unit cube, in every coordinate: the same experiment
+_OPEN = ("pending", "finished", "crashed", "starting")
+CORRECTIONS = ("finished", "crashed", "transient", "deleted", "restored")
+
+
+class TakenError(CrashBOError, RuntimeError):
+    """The suggestion is not there any more: someone was faster, or there are newer results."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A suggestion that anyone may take.
+
+    Attributes:
+        key: by which the page names it.
+        basis: the fingerprint of the study it was computed for.
+        count: how many trials the study had then.
+        params: to try.
+        beliefs: why, mode, success_probability, thresholds: as kept with a trial.
+        expected: mean and standard deviation of the cost, and of each constraint.
+        retry_of: the transient trial that this one tries again.
+        waiting: the number of the queued trial that this one is.
+    """
+
+    key: str
+    basis: str
+    count: int
+    params: Mapping[str, Any]
+    beliefs: Mapping[str, Any] = field(default_factory=dict)
+    expected: Mapping[str, Any] = field(default_factory=dict)
+    retry_of: int | None = None
+    waiting: int | None = None
+
+
+class Desk:
+    """Writes on a study, one thing at a time."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self._lock = threading.Lock()
+
+    # --- begin -----------------------------------------------------------------------------------
+
+    def take(self, offer: Offer, by: str = "") -> int:
+        """Start the trial of an offer, unless someone else did, here or in any other process.
+
+        Trials are numbered by the storage, so of two that begin the same experiment at once the lower one has it.
+
+        Returns:
+            Its number.
+
+        Raises:
+            TakenError: if someone was faster.
+        """
+        with self._lock:
+            self._refuse_taken(offer, upto=None)
+            if offer.waiting is not None:
+                return self._take_waiting(offer, offer.waiting, by)
+            number = recording.store(self.study, self._trial(offer, TrialState.RUNNING, by))
+            try:
+                self._refuse_taken(offer, upto=number)
+            except TakenError:
+                self._withdraw(number)
+                raise
+            return number
+
+    def skip(self, offer: Offer, by: str = "") -> int:
+        """Record that nobody wants an offer; it is kept as a pruned trial, and not suggested again."""
+        with self._lock:
+            self._refuse_taken(offer, upto=None)
+            if offer.waiting is not None:
+                self._skip_waiting(offer.waiting)
+                return offer.waiting
+            return recording.store(self.study, self._trial(offer, TrialState.PRUNED, by))
+
+    def start(self, params: Mapping[str, Any], expected: Mapping[str, Any] | None = None, by: str = "") -> int:
+        """Start a trial with one's own values."""
+        beliefs = {"mode": "given", "why": "values that a person chose"}
+        offer = Offer("", "", 0, self.study.definition.space.validate(params), beliefs, expected or {})
+        with self._lock:
+            return recording.store(self.study, self._trial(offer, TrialState.RUNNING, by))
+
+    def _trial(self, offer: Offer, state: TrialState, by: str) -> FrozenTrial:
+        marks: dict[str, Any] = {f"crashbo:{key}": value for key, value in offer.beliefs.items()}
+        if by:
+            marks[BY] = by
+        if offer.expected:
+            marks[EXPECTED] = dict(offer.expected)
+        if state == TrialState.PRUNED:
+            marks[SKIPPED] = "skipped"
+        return optuna.trial.create_trial(
+            state=state,
+            params=dict(offer.params),
+            distributions={name: distribution_of(one) for name, one in self.study.definition.space.items()},
+            user_attrs=marks,
+            system_attrs={} if offer.retry_of is None else {RETRY_OF: offer.retry_of},
+        )
+
+    def _refuse_taken(self, offer: Offer, upto: int | None) -> None:
+        """Refuse an offer if a trial that came after it, and before `upto`, is the same experiment."""
+        for row in self._rows():
+            late = row["number"] >= offer.count and (upto is None or row["number"] < upto)
+            if late and row["status"] in _OPEN and same(self.study.definition.space, row["params"], offer.params):
+                raise TakenError(f"Someone else has just taken this one: it is trial {row['number']}.")
+
+    def _rows(self) -> tuple[Mapping[str, Any], ...]:
+        with self.study.guarded():
+            trials = self.study.inner.get_trials(deepcopy=False)
+            changes = records.corrections(self.study.inner)
+        return take_snapshot(self.study, trials, changes).rows
+
+    def _take_waiting(self, offer: Offer, number: int, by: str) -> int:
+        """Start a trial of the queue; the storage lets one process do so."""
+        trial = self.study.trial(number)
+        storage: Any = self.study.inner._storage
+        with self.study.guarded():
+            try:
+                mine = storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING)
+            except optuna.exceptions.UpdateFinishedTrialError:
+                mine = False
+            if not mine:
+                raise TakenError(f"Someone else has just taken this one: it is trial {number}.")
+            for name, parameter in self.study.definition.space.items():
+                one = distribution_of(parameter)
+                storage.set_trial_param(trial._trial_id, name, one.to_internal_repr(offer.params[name]), one)
+            for key, value in self._trial(offer, TrialState.RUNNING, by).user_attrs.items():
+                storage.set_trial_user_attr(trial._trial_id, key, value)
+        return number
+
+    def _skip_waiting(self, number: int) -> None:
+        trial = self.study.trial(number)
+        storage: Any = self.study.inner._storage
+        with self.study.guarded():
+            if trial.state != TrialState.WAITING:
+                raise TakenError(f"Someone else has just taken this one: it is trial {number}.")
+            storage.set_trial_user_attr(trial._trial_id, SKIPPED, "skipped")
+            storage.set_trial_state_values(trial._trial_id, TrialState.PRUNED)
+
+    def _withdraw(self, number: int) -> None:
+        """End a trial that lost the race; it is none."""
+        trial = self.study.trial(number)
+        storage: Any = self.study.inner._storage
+        with self.study.guarded():
+            storage.set_trial_user_attr(trial._trial_id, SKIPPED, "taken by someone else")
+            storage.set_trial_state_values(trial._trial_id, TrialState.PRUNED)
+
+    # --- end -------------------------------------------------------------------------------------
+
+    def tell(self, form: Form) -> int:
+        """Record a cost."""
+        number, cost = form.number(), form.objective()
+        seen = form.constraints(self.study.definition, all_needed=True)
+        form.finish()
+        with self._lock:
+            self._once(
+                number, ("finished", cost, _stored(seen), ""), lambda: recording.tell(self.study, number, cost, seen)
+            )
+        return number
+
+    def crash(self, form: Form) -> int:
+        """Record a crash with its reason and what was seen before; all of it may be empty."""
+        number, reason = form.number(), form.text("reason", REASON_LIMIT)
+        seen = form.constraints(self.study.definition, all_needed=False)
+        form.finish()
+        wanted = ("crashed", None, _stored(seen), reason)
+        with self._lock:
+            self._once(number, wanted, lambda: recording.crash(self.study, number, reason, seen))
+        return number
+
+    def transient(self, form: Form) -> int:
+        """Record a failure that does not count; its params are offered again."""
+        number, reason = form.number(), form.text("reason", REASON_LIMIT)
+        form.finish()
+        wanted: tuple[Any, ...] = ("transient", None, {}, reason)
+        with self._lock:
+            self._once(number, wanted, lambda: recording.transient(self.study, number, reason))
+        return number
+
+    def _once(self, number: int, wanted: tuple[Any, ...], write: Any) -> None:
+        """Write; if the very same is stored already, a lost answer made someone press twice."""
+        try:
+            write()
+        except (InputError, StudyError):
+            row = find_row(self._rows(), number)
+            if row is None or wanted != (row["status"], row["objective"], row["constraints"], row["reason"]):
+                raise
+
+    def correct(self, form: Form) -> int:
+        """Correct, delete or restore a finished trial; what was recorded before is kept."""
+        number, status = form.number(), form.word("status", CORRECTIONS)
+        reason = form.text("reason", REASON_LIMIT)
+        valued = status in ("finished", "crashed")
+        cost = form.objective() if status == "finished" else None
+        seen = form.constraints(self.study.definition, all_needed=status == "finished") if valued else {}
+        form.finish()
+        with self._lock:
+            if valued:
+                self._replace(number, status, cost, seen, reason)
+            else:
+                recording.correct(self.study, number, status=status, reason=reason)
+        return number
+
+    def _replace(self, number: int, status: str, cost: float | None, seen: Mapping[str, Any], reason: str) -> None:
+        """Correct a trial to exactly what was said; a constraint left out counts as not seen."""
+        with self.study.guarded():
+            records.correct(
+                self.study.inner, number, status=status, objective=cost, constraints=dict(seen), reason=reason
+            )
+
+
+def same(space: Space, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two params are the same experiment."""
+    if not space.dimension or any(name not in one or name not in other for name in space):
+        return False
+    return bool(np.abs(space.encode(one) - space.encode(other)).max() < _NEAR)
+
+
+def _stored(seen: Mapping[str, Any]) -> dict[str, Any]:
+    """Constraints as a row shows them."""
+    return {name: "violated" if value is VIOLATED else value for name, value in sorted(seen.items())}

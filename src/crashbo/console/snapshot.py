@@ -1,0 +1,200 @@
+"""A study as the page shows it: a row for each trial, and what changed since the last look. No torch here."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from optuna.trial import FrozenTrial, TrialState
+
+from crashbo.console.words import why
+from crashbo.integrations.optuna import records
+from crashbo.integrations.optuna.records import CONSTRAINT, CRASH, TRANSIENT, Record
+from crashbo.parameters import Categorical, Int, Parameter
+from crashbo.studies.definition import Definition
+from crashbo.studies.study import Study, best_seen, counts
+from crashbo.studies.workers import WORKER
+
+SKIPPED, BY, EXPECTED = "crashbo:skipped", "crashbo:by", "crashbo:expected"  # user attributes of a trial
+_BELIEFS = ("why", "mode", "success_probability", "thresholds")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A study at one moment.
+
+    Attributes:
+        records: every trial, corrections applied, by number.
+        rows: the same as JSON for the page.
+        basis: a fingerprint of all that suggestions depend on.
+    """
+
+    records: tuple[Record, ...]
+    rows: tuple[Mapping[str, Any], ...]
+    basis: str
+
+    @property
+    def tally(self) -> dict[str, int]:
+        """How many trials are finished, crashed, pending and ignored."""
+        return counts(list(self.records))
+
+
+@dataclass
+class Reader:
+    """Reads a study again and again, and works only if something has changed.
+
+    Attributes:
+        study: to read.
+        key: of what was read last.
+        last: the snapshot of it.
+    """
+
+    study: Study
+    key: object = None
+    last: Snapshot | None = field(default=None)
+
+    def read(self) -> Snapshot:
+        """Return the study as it is now; the same object as before if nothing has changed."""
+        with self.study.guarded():
+            trials = self.study.inner.get_trials(deepcopy=False)
+            changes = records.corrections(self.study.inner)
+        key = (tuple(_key(trial) for trial in trials), json.dumps(changes, sort_keys=True))
+        if self.last is None or key != self.key:
+            self.last = take_snapshot(self.study, trials, changes)
+            self.key = key
+        return self.last
+
+
+def _key(trial: FrozenTrial) -> object:
+    """Changes when a trial does: a finished one never does."""
+    if trial.state.is_finished():
+        return trial.number, trial.state
+    return trial.number, trial.state, repr((trial.params, trial.user_attrs, trial.system_attrs))
+
+
+def take_snapshot(
+    study: Study, trials: Sequence[FrozenTrial], changes: Mapping[int, Sequence[Mapping[str, Any]]]
+) -> Snapshot:
+    """Read a study that has these trials and corrections."""
+    found = study.records()
+    known = {trial.number: trial for trial in trials}
+    found = [record for record in found if record.number in known]
+    rows = tuple(
+        make_row(study.definition, record, known[record.number], changes.get(record.number, ())) for record in found
+    )
+    return Snapshot(tuple(found), rows, fingerprint(rows))
+
+
+def fingerprint(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A short text that differs whenever a suggestion might."""
+    keys = ("number", "status", "params", "objective", "constraints")
+    text = json.dumps([[row[key] for key in keys] for row in rows], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def make_row(
+    definition: Definition, record: Record, trial: FrozenTrial, changes: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """One trial as JSON for the page."""
+    marks = trial.user_attrs
+    beliefs = {key: marks[f"crashbo:{key}"] for key in _BELIEFS if f"crashbo:{key}" in marks}
+    return {
+        "number": record.number,
+        "status": status_of(record, trial),
+        "params": {name: record.params[name] for name in definition.space if name in record.params},
+        "objective": record.objective,
+        "constraints": {
+            name: "violated" if value is None else value for name, value in sorted(record.constraints.items())
+        },
+        "reason": str(marks.get(SKIPPED) or record.reason),
+        "by": _by(marks),
+        "started": _time(trial.datetime_start),
+        "ended": _time(trial.datetime_complete),
+        "expected": marks.get(EXPECTED),
+        "history": _history(trial, changes),
+        "why": why(beliefs),
+        "success_probability": beliefs.get("success_probability"),
+        "thresholds": beliefs.get("thresholds") or {},
+    }
+
+
+def status_of(record: Record, trial: FrozenTrial) -> str:
+    """A word for what became of a trial.
+
+    One of "finished", "crashed", "pending", "starting", "transient", "deleted", "skipped", "waiting" and "ignored".
+    """
+    if record.deleted:
+        return "deleted"
+    if SKIPPED in trial.user_attrs and trial.state == TrialState.PRUNED:
+        return "skipped"
+    if trial.state == TrialState.WAITING:
+        return "waiting"
+    if trial.state == TrialState.RUNNING:
+        return "pending" if record.status == "pending" and trial.params else "starting"
+    return "transient" if record.transient else record.status
+
+
+def _by(marks: Mapping[str, Any]) -> str:
+    """Who has a trial: a person's name, or the host of a program."""
+    worker = marks.get(WORKER) or {}
+    program = f"a program on {str(worker.get('host', '?')).split()[0]}" if worker.get("kind") == "run" else ""
+    return str(marks.get(BY) or program)
+
+
+def _time(moment: Any) -> str | None:
+    return None if moment is None else moment.isoformat(timespec="seconds")
+
+
+def _history(trial: FrozenTrial, changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What was recorded first, and every correction; empty for a trial that was never corrected."""
+    return [_first(trial), *(dict(one) for one in changes)] if changes else []
+
+
+def _first(trial: FrozenTrial) -> dict[str, Any]:
+    """What was recorded when the trial ended, in the shape of a correction."""
+    marks = trial.user_attrs
+    finished = trial.state == TrialState.COMPLETE
+    status = "finished" if finished else "transient" if TRANSIENT in marks else "crashed"
+    prefix = len(CONSTRAINT)
+    return {
+        "time": _time(trial.datetime_complete),
+        "status": status,
+        "objective": trial.value if finished else None,
+        "constraints": {key[prefix:]: value for key, value in marks.items() if key.startswith(CONSTRAINT)},
+        "reason": str(marks.get(TRANSIENT, "") if status == "transient" else marks.get(CRASH, "")),
+    }
+
+
+# --- the study itself ------------------------------------------------------------------------------
+
+
+def describe(study: Study) -> dict[str, Any]:
+    """What a study is about, as JSON for the page."""
+    definition = study.definition
+    return {
+        "study": study.place.study,
+        "direction": definition.direction,
+        "units": dict(definition.units),
+        "parameters": [{"name": name, **_parameter(one)} for name, one in definition.space.items()],
+        "constraints": [{"name": one.name, "threshold": one.threshold} for one in definition.constraints],
+    }
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    if isinstance(parameter, Categorical):
+        return {"type": "choice", "choices": list(parameter.choices)}
+    kind = "int" if isinstance(parameter, Int) else "float"
+    bounds = {"low": parameter.low, "high": parameter.high, "log": parameter.log, "step": parameter.step}
+    return {"type": kind, **bounds}
+
+
+def best_trial(study: Study, snapshot: Snapshot) -> int | None:
+    """The number of the best measured trial that broke no limit."""
+    found = best_seen(study.definition, list(snapshot.records))
+    return None if found is None else found.number
+
+
+def find_row(rows: Sequence[Mapping[str, Any]], number: int) -> Mapping[str, Any] | None:
+    """The row of a trial; None if there is none."""
+    return next((row for row in rows if row["number"] == number), None)

@@ -1,0 +1,237 @@
+"""What the model says about a study, as plain numbers for the page. This imports torch."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from crashbo.console.snapshot import Reader, Snapshot
+from crashbo.errors import InputError, NumericalError
+from crashbo.integrations.optuna.records import Record
+from crashbo.models.surrogates import OBJECTIVE
+from crashbo.optimizer import Optimizer, Reason, Suggestion
+from crashbo.space import Space
+from crashbo.studies.asking import use_sampler
+from crashbo.studies.study import Study
+
+CELLS, STEPS = 41, 101  # of a map along each axis, of a line
+_SKIPS = 20  # how many skipped suggestions are kept away from
+_EXPECT_UP_TO = 100  # trials; beyond, the expected limits take too long for a page
+
+
+@dataclass
+class Thinker:
+    """Fits the models to a study and answers questions about them.
+
+    Attributes:
+        study: to read.
+        reader: of it.
+        optimizer: that has seen all trials; None before the first look.
+        snapshot: what it has seen.
+        problem: why the models cannot be fitted; empty if they can.
+    """
+
+    study: Study
+    reader: Reader
+    optimizer: Optimizer | None = None
+    snapshot: Snapshot | None = None
+    problem: str = ""
+
+    def look(self) -> Iterator[dict[str, Any]]:
+        """Read the study and say step by step what follows: models fitted, suggestion, best guess, limits."""
+        self._refresh()
+        yield {"kind": "model", **self._about(), "ready": self._has_model(), "problem": self.problem}
+        offer = self._offer()
+        yield {"kind": "offer", **self._about(), "offer": offer, "problem": self.problem}
+        if self._has_model():
+            yield {"kind": "best", **self._about(), "best": self._best(), "thresholds": self._working()}
+            yield {"kind": "relation", **self._about(), "relation": self._known.crash_relation}
+            if len(self._known.trials) <= _EXPECT_UP_TO:
+                yield {"kind": "thresholds", **self._about(), "thresholds": self._known.thresholds}
+
+    def _about(self) -> dict[str, Any]:
+        return {"basis": self._seen.basis, "count": len(self._seen.rows)}
+
+    @property
+    def _known(self) -> Optimizer:
+        if self.optimizer is None:
+            raise InputError("The model is not ready yet. Wait a moment.")
+        return self.optimizer
+
+    @property
+    def _seen(self) -> Snapshot:
+        if self.snapshot is None:
+            raise InputError("The study has not been read yet. Wait a moment.")
+        return self.snapshot
+
+    def _refresh(self) -> None:
+        """Read the study; fit anew only if there are new results."""
+        sampler = use_sampler(self.study)
+        before, self.snapshot = self.optimizer, self.reader.read()
+        with self.study.guarded():
+            fresh: Optimizer = sampler.optimizer(self.study.inner)
+        if before is not None and before.trials == fresh.trials:
+            fresh._fitted = before._fitted
+        self.optimizer, self.problem = fresh, ""
+        try:
+            if self._has_model():
+                fresh.surrogates()
+        except NumericalError as error:
+            self.problem = f"The model cannot be fitted to these trials ({error})."
+
+    def _has_model(self) -> bool:
+        return not self.problem and bool(self._known.trials) and self._known.space.dimension > 0
+
+    # --- the suggestion --------------------------------------------------------------------------
+
+    def _offer(self) -> dict[str, Any]:
+        """What to try next: what is in the queue, else a transient failure again, else what the model says."""
+        queued, again = self._queued(), _transient(self._seen.records)
+        if queued is not None:
+            number, params = queued
+            return self._described(params, {"mode": "given", "why": "someone put it in the queue"}, waiting=number)
+        if again is not None:
+            why = f"another try of trial {again.number}, whose failure did not count"
+            return self._described(again.params, {"mode": "retry", "why": why}, retry_of=again.number)
+        suggestion = self._ask()
+        return self._described(suggestion, beliefs_of(suggestion.why))
+
+    def _queued(self) -> tuple[int, dict[str, Any]] | None:
+        """The first waiting trial whose params are all given."""
+        space = self.study.definition.space
+        for trial in self.study.inner.get_trials(deepcopy=False):
+            given = trial.system_attrs.get("fixed_params", {})
+            if trial.state.name == "WAITING" and set(given) == set(space):
+                try:
+                    return trial.number, space.validate(given)
+                except InputError:
+                    continue
+        return None
+
+    def _ask(self) -> Suggestion:
+        """Ask a copy of the optimizer, to which what was skipped is under way: so it suggests something else."""
+        state = self._known.to_json()
+        skipped = [row["params"] for row in self._seen.rows if row["status"] == "skipped"][-_SKIPS:]
+        pending = [
+            {"number": -1 - i, "params": params, "why": vars(Reason("given"))} for i, params in enumerate(skipped)
+        ]
+        copy = Optimizer.from_json(state | {"pending": [*state["pending"], *pending]})
+        copy._fitted = self._known._fitted
+        try:
+            if not self.problem:
+                return copy.ask()
+        except NumericalError as error:
+            self.problem = f"The model cannot choose a point ({error})."
+        number = int(state["asked"])
+        return Suggestion(copy.space.sobol(number + 1, copy.seed)[-1], number, Reason("initial"))
+
+    def _described(self, params: Mapping[str, Any], beliefs: Mapping[str, Any], **others: Any) -> dict[str, Any]:
+        point = self.study.definition.space.validate(dict(params))
+        expected = self.predict(point) if self._has_model() else {}
+        found = dict(beliefs)
+        if found.get("success_probability") is None and expected:
+            found["success_probability"] = expected["success_probability"]
+        return {"params": point, "beliefs": found, "expected": expected, **others}
+
+    # --- questions -------------------------------------------------------------------------------
+
+    def predict(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What the models expect of a point.
+
+        Returns:
+            "objective" and "constraints" as mean and standard deviation, "success_probability", and "trials", the
+            number of results behind it.
+        """
+        optimizer = self._known
+        if not self._has_model():
+            raise InputError("There is no model yet: it needs a first result.")
+        point = torch.from_numpy(optimizer.space.encode(params))
+        models = optimizer.surrogates()
+        with torch.no_grad():
+            mean, std = (float(value) for value in models.objective.moments(point))
+            success = float(models.log_success(point).exp())
+            others = {name: [float(value) for value in one.moments(point)] for name, one in models.constraints.items()}
+        return {
+            "objective": [optimizer._sign * mean, std] if models.any_stable else None,
+            "constraints": others,
+            "success_probability": success,
+            "trials": len(optimizer.trials),
+        }
+
+    def _best(self) -> dict[str, Any]:
+        guess = self._known.best()
+        params = {name: guess.params[name] for name in self.study.definition.space}
+        known = guess.mean == guess.mean
+        return {
+            "params": params,
+            "objective": [guess.mean, guess.std] if known else None,
+            "success_probability": guess.success_probability,
+            "feasible": guess.feasible,
+        }
+
+    def _working(self) -> dict[str, float]:
+        """The limits the models work with; those of the objective in its own direction."""
+        found = self._known.surrogates().thresholds
+        return {name: self._known._sign * value if name == OBJECTIVE else value for name, value in found.items()}
+
+    def picture(self, x: str, y: str | None, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The models over two parameters, or along one, the others held.
+
+        Positions along an axis run from 0 to 1, as `Parameter.locate` has them, in cells of one width.
+
+        Returns:
+            "layers": per quantity its values, row by row from y = 0 up; "basis": what it was drawn for.
+        """
+        optimizer = self._known
+        if not self._has_model():
+            raise InputError("There is no model yet: it needs a first result.")
+        across, up = (STEPS, None) if y is None else (CELLS, CELLS)
+        grid = torch.from_numpy(_grid(optimizer.space, optimizer.space.encode(params), x, across, y, up))
+        models = optimizer.surrogates()
+        with torch.no_grad():
+            mean, std = models.objective.moments(grid)
+            layers = {"mean": optimizer._sign * mean, "std": std} if models.any_stable else {}
+            layers["success"] = models.log_success(grid).exp()
+            for name, one in models.constraints.items():
+                values, deviation = one.moments(grid)
+                layers[f"constraint:{name}"] = values
+                layers[f"std:{name}"] = deviation
+        numbers = {name: [float(f"{value:.5g}") for value in one.tolist()] for name, one in layers.items()}
+        return {"layers": numbers, "x": x, "y": y, "columns": across, "rows": up or 1, "basis": self._seen.basis}
+
+
+def _grid(
+    space: Space, base: NDArray[np.float64], x: str, columns: int, y: str | None, rows: int | None
+) -> NDArray[np.float64]:
+    """Points of the unit cube in the middle of the cells of a map, or along a line, `(rows columns) x d`."""
+    points = np.broadcast_to(base, (rows or 1, columns, len(base))).copy()
+    blocks = {block.name: block for block in space.coordinates}
+    ends = np.linspace(0, 1, columns) if y is None else (np.arange(columns) + 0.5) / columns
+    for column, position in enumerate(ends):
+        block = blocks[x]
+        points[:, column, block.start : block.stop] = block.round(block.spread(position))
+    for row in range(rows or 0):
+        block = blocks[y or x]
+        points[row, :, block.start : block.stop] = block.round(block.spread((row + 0.5) / (rows or 1)))
+    return points.reshape(-1, len(base))
+
+
+def beliefs_of(why: Reason) -> dict[str, Any]:
+    """What is kept with a trial about why it was suggested."""
+    found: dict[str, Any] = {"mode": why.mode, "why": str(why)}
+    if why.success_probability is not None:
+        found["success_probability"] = why.success_probability
+    if why.thresholds:
+        found["thresholds"] = {name: value for name, value in why.thresholds.items() if math.isfinite(value)}
+    return found
+
+
+def _transient(records: Sequence[Record]) -> Record | None:
+    """The first transient failure that no trial tries again yet."""
+    claimed = {record.retry_of for record in records}
+    waiting = (record for record in records if record.transient and record.params)
+    return next((record for record in waiting if record.number not in claimed), None)
