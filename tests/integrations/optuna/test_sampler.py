@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -420,3 +421,13 @@ def test_a_large_study_is_not_read_again(tmp_path: Path) -> None:
         event.remove(engine, "before_cursor_execute", count)
         reads.append((len(rows), sum(rows)))
     assert reads[0] == reads[1]
+
+
+@pytest.mark.slow
+def test_it_finds_the_border_of_the_crashes_and_crashes_little() -> None:
+    """Maximise x + y on the unit square, crash if x + y > 1.2: the figures of the benchmark."""
+    path = Path(__file__).parents[3] / "benchmarks" / "optuna_toy.py"
+    run = runpy.run_path(str(path))["run"]
+    results = [run(CrashBOSampler(seed=seed), 40) for seed in range(10)]
+    assert np.median([best for best, _ in results]) >= 1.18
+    assert np.mean([crashes for _, crashes in results]) <= 10
