@@ -2,7 +2,7 @@
 
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,8 +73,10 @@ def run(
 
     program = Program(tuple(command), timeout, codes, logs)
     fill(program.words, opened.definition, dict.fromkeys(opened.definition.space), 0)  # a wrong name shows now
-    with _terminable(), _display(opened, trials) as display:
-        interrupted = Runner(opened, program, trials, workers, display.notice).run()
+    with _display(opened, trials) as display:
+        runner = Runner(opened, program, trials, workers, display.notice)
+        with _stopping(runner.interrupt):
+            interrupted = runner.run()
     _conclude(opened, json_output, interrupted)
     if interrupted:
         raise typer.Exit(_INTERRUPTED)
@@ -110,14 +112,10 @@ def _open_or_make(storage: str | None, name: str | None, definition: "Definition
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM and a closed terminal end the run as Ctrl-C does."""
-
-    def stop(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, stop) for number in signals}
+def _stopping(stop: Callable[[], None]) -> Iterator[None]:
+    """Let Ctrl-C, SIGTERM and a closed terminal end the run in good order."""
+    signals = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, lambda *_: stop()) for number in signals}
     try:
         yield
     finally:

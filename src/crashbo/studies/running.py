@@ -42,35 +42,40 @@ class Runner:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _watch: Watch = field(default_factory=Watch)
     _marks: dict[int, dict[str, Any]] = field(default_factory=dict)
+    _interrupted: bool = False
     _failed_in_a_row: int = 0
     _problem: BaseException | None = None
 
     def run(self) -> bool:
-        """Work until the study is complete; return whether it was interrupted by Ctrl-C.
+        """Work until the study is complete; return whether it was interrupted.
 
         Raises:
             CrashBOError: if trials cannot be run or stored; every finished trial is stored nevertheless.
         """
         use_sampler(self.study)  # torch is imported by the main thread, before workers need it
-        threads = [threading.Thread(target=self._work, name=f"worker {n}") for n in range(self.workers)]
-        beats = threading.Thread(target=self._beat, name="beats", daemon=True)
-        interrupted = False
+        ended = [threading.Event() for _ in range(self.workers)]
+        threads = [threading.Thread(target=self._work, args=(event,)) for event in ended]
+        beats = threading.Thread(target=self._beat, daemon=True)
         for thread in [beats, *threads]:
             thread.start()
-        while any(thread.is_alive() for thread in threads):
+        while not all(event.is_set() for event in ended):  # `join` would take an interrupted thread for ended
             try:
-                for thread in threads:
-                    thread.join(0.1)
+                time.sleep(0.05)
             except KeyboardInterrupt:
-                interrupted = True
-                self._stop.set()
+                self.interrupt()
         self._done.set()
-        beats.join()
+        for thread in [beats, *threads]:
+            thread.join()
         if self._problem is not None:
             raise self._problem
-        return interrupted
+        return self._interrupted
 
-    def _work(self) -> None:
+    def interrupt(self) -> None:
+        """End the programs under way, as transient, and start no more; safe in a signal handler."""
+        self._interrupted = True
+        self._stop.set()
+
+    def _work(self, ended: threading.Event) -> None:
         try:
             while not self._stop.is_set():
                 asked = self._claim()
@@ -80,6 +85,8 @@ class Runner:
         except BaseException as error:
             self._problem = self._problem or error
             self._stop.set()
+        finally:
+            ended.set()
 
     def _claim(self) -> Asked | None:
         """The next trial, None if there are enough; one thread at a time."""

@@ -1,6 +1,7 @@
 """Where studies are kept: a SQLite file, any other Optuna storage, and what can go wrong there. No torch here."""
 
 import contextlib
+import importlib.util
 import os
 import re
 from collections.abc import Iterator
@@ -104,7 +105,7 @@ def _open_database(place: Place, quick: bool) -> Any:
         arguments["pool_pre_ping"] = True  # a server may have been restarted between two trials
     with _trusting_tables() if quick else contextlib.nullcontext():
         storage = optuna.storages.RDBStorage(
-            place.url.replace("{", "{{").replace("}", "}}"),  # Optuna fills in a template
+            _with_driver(place.url).replace("{", "{{").replace("}", "}}"),  # Optuna fills in a template
             engine_kwargs=arguments,
             skip_compatibility_check=quick,
             skip_table_creation=quick,
@@ -112,6 +113,13 @@ def _open_database(place: Place, quick: bool) -> Any:
     if sqlite:
         _lock_from_the_start(storage.engine)
     return storage
+
+
+def _with_driver(url: str) -> str:
+    """Name the PostgreSQL driver that is installed: which one is the default differs between SQLAlchemy versions."""
+    match = re.match(r"postgres(?:ql)?://", url)
+    drivers = [name for name in ("psycopg", "psycopg2") if importlib.util.find_spec(name)]
+    return f"postgresql+{drivers[0]}://{url[match.end() :]}" if match and drivers else url
 
 
 @contextmanager

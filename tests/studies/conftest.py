@@ -1,0 +1,69 @@
+"""Fixtures: a study, and a PostgreSQL server."""
+
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crashbo.studies.study import Study
+from tests.studies.helpers import make_study
+
+_MISSING = "no PostgreSQL server binaries: `apt-get install postgresql`, or put initdb and pg_ctl on the PATH"
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    return make_study(tmp_path, constraints={"reach": None, "temp": 80})
+
+
+def _binaries() -> Path | None:
+    """The folder with initdb and pg_ctl."""
+    asked = shutil.which("pg_config")
+    said = (
+        [subprocess.run([asked, "--bindir"], capture_output=True, text=True, check=True).stdout.strip()]
+        if asked
+        else []
+    )
+    found = shutil.which("initdb")
+    folders = [*map(Path, said), *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
+    folders += [Path(found).resolve().parent] if found else []
+    return next((one for one in folders if (one / "initdb").exists() and (one / "pg_ctl").exists()), None)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL, password included, of a PostgreSQL server of our own on the loopback."""
+    binaries = _binaries()
+    if binaries is None:
+        pytest.skip(_MISSING)
+    root = os.geteuid() == 0
+    user: dict[str, Any] = {"user": "postgres"} if root else {}  # the server refuses to run as root
+    folder = Path(tempfile.mkdtemp(prefix="crashbo-postgres-"))
+    (folder / "password").write_text("s3cret")
+    if root:
+        for path in (folder, folder / "password"):
+            shutil.chown(path, "postgres")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+
+    def call(program: str, *args: object) -> None:
+        words = [str(binaries / program), *map(str, args)]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, cwd=folder, **user)
+
+    data, settings = folder / "data", f"-p {port} -c listen_addresses=127.0.0.1 -c fsync=off -k {folder}"
+    login = "crashbo" if root else getpass.getuser()
+    call("initdb", "-D", data, "-U", login, "-A", "scram-sha-256", f"--pwfile={folder / 'password'}", "--no-sync")
+    call("pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", settings, "start")
+    try:
+        yield f"postgresql://{login}:s3cret@127.0.0.1:{port}/postgres"
+    finally:
+        call("pg_ctl", "-D", data, "-m", "immediate", "stop")
+        shutil.rmtree(folder)

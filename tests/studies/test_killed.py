@@ -1,0 +1,126 @@
+"""`crashbo run` killed at random moments."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from crashbo.studies.programs import Program
+from crashbo.studies.running import Runner
+from crashbo.studies.storage import find_place
+from crashbo.studies.study import Study, counts, open_study
+from crashbo.studies.workers import Watch
+from tests.studies.helpers import make_study, start_cli
+
+PROGRAM = ("sh", "-c", 'echo "$CRASHBO_TRIAL" >> started; sleep 0.05; echo {x}')
+
+
+def finished(study: Study) -> dict[int, float | None]:
+    return {record.number: record.objective for record in study.records() if record.status == "finished"}
+
+
+def wait_for(condition: object, seconds: float = 120.0) -> None:
+    assert callable(condition)
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it took too long"
+        time.sleep(0.01)
+
+
+def kill_many(folder: Path, kills: int, seed: int) -> None:
+    """Kill runs of one study again and again; then let one go on to the end."""
+    study = make_study(folder)
+    moments = random.Random(seed)
+    before: dict[int, float | None] = {}
+    for _ in range(kills):
+        begun = len(study.records())
+        process = start_cli(folder, "run", "--trials", 10_000, "--workers", 2, "--", *PROGRAM)
+        if moments.random() < 0.8:  # else it dies before its first trial, perhaps
+            wait_for(lambda begun=begun: len(study.records()) > begun)
+        time.sleep(moments.uniform(0.0, 0.3))
+        process.kill()
+        process.join()
+        now = finished(study)
+        assert before.items() <= now.items()
+        before = now
+    total = len(before) + 3
+    end = start_cli(folder, "run", "--trials", total, "--workers", 2, "--", *PROGRAM)
+    end.join(300)
+    assert end.exitcode == 0, (folder / "cli.out").read_text()
+    check(study, folder, before, total)
+
+
+def check(study: Study, folder: Path, before: dict[int, float | None], total: int) -> None:
+    now = finished(study)
+    assert before.items() <= now.items()
+    assert len(now) == total
+    records = study.records()
+    assert counts(records)["pending"] == 0
+    assert counts(records)["crashed"] == 0  # a lost worker is no crash
+    assert all(record.objective == record.params["x"] for record in records if record.status == "finished")
+    begun = [int(line) for line in (folder / "started").read_text().split()]
+    assert len(begun) == len(set(begun))  # no trial was given to two programs
+    assert set(now) <= set(begun)
+    for line in (folder / "cli.out").read_text().splitlines():
+        if line.startswith("trial ") and "transient" not in line:  # what a run said it had, it has
+            assert int(line.split()[1].rstrip(":")) in now
+
+
+def test_nothing_is_lost_when_a_run_is_killed(tmp_path: Path) -> None:
+    kill_many(tmp_path, kills=3, seed=0)
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_when_a_run_is_killed_fifty_times(tmp_path: Path) -> None:
+    kill_many(tmp_path, kills=50, seed=1)
+
+
+def test_what_a_killed_run_left_behind_is_ended_and_offered_again(tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    process = start_cli(tmp_path, "run", "--", "sh", "-c", "echo $$ > pid; sleep 300 & wait")
+    wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+    wait_for(lambda: "child" in study.trial(0).user_attrs["crashbo:worker"])
+    process.kill()
+    process.join()
+    child = int((tmp_path / "pid").read_text())
+    os.kill(child, 0)  # the program does not know that its parent is gone
+    assert Watch().release(study) == [0]
+    wait_for(lambda: gone(child), 10)
+    [lost] = study.records()
+    assert lost.transient
+    assert lost.reason == "its worker was lost"
+    assert Watch().release(study) == []
+    Runner(study, Program(("echo", "{x}")), trials=1).run()
+    again = study.records()[-1]
+    assert (again.retry_of, again.params) == (0, lost.params)
+    assert again.status == "finished"
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; one that nobody waited for counts."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_ctrl_c_leaves_finished_trials_and_a_transient_one(tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    program = ("sh", "-c", 'test "$CRASHBO_TRIAL" -lt 2 || sleep 300; echo {x}')
+    process = start_cli(tmp_path, "run", "--trials", 10, "--", *program)
+    wait_for(lambda: len(study.records()) == 3 and study.records()[2].status == "pending")
+    wait_for(lambda: "child" in study.trial(2).user_attrs["crashbo:worker"])
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGINT)
+    process.join(60)
+    assert process.exitcode == 130
+    assert "Interrupted; the same command goes on from here. 2 trials finished" in (tmp_path / "cli.out").read_text()
+    last = study.records()[2]
+    assert (last.status, last.transient, last.reason) == ("ignored", True, "interrupted")
+    child = study.trial(2).user_attrs["crashbo:worker"]["child"]["pid"]
+    assert gone(child)
+    opened = open_study(find_place(str(tmp_path / "crashbo.db")))
+    assert counts(opened.records())["finished"] == 2

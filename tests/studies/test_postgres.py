@@ -1,0 +1,67 @@
+"""Many processes on one PostgreSQL study."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from crashbo.studies.files import make_definition
+from crashbo.studies.storage import Place, StudyError, hide_password
+from crashbo.studies.study import Study, create_study, open_study
+from tests.studies.helpers import start_cli
+
+PROGRAM = ("sh", "-c", 'echo "$CRASHBO_TRIAL" >> started; sleep 0.2; test "$CRASHBO_KIND" = good || exit 1; echo {x}')
+
+
+def run_together(url: str, folder: Path, workers: int, trials: int, initial: int) -> Study:
+    """Let several processes run one study to its end."""
+    place = Place(url, f"{workers}-workers")
+    parameters = {"x": [0.0, 1.0], "y": [0.0, 1.0], "kind": ["good", "good_too", "bad"]}
+    create_study(place, make_definition(parameters, options={"initial": initial}))
+    options = ("--storage", url, "--study", place.study, "--trials", trials)
+    started = [start_cli(folder, "run", *options, "--", *PROGRAM) for _ in range(workers)]
+    for process in started:
+        process.join(900)
+        assert process.exitcode == 0, (folder / "cli.out").read_text()
+    return open_study(place)
+
+
+def check(study: Study, folder: Path, trials: int) -> None:
+    """None lost, none doubled, no two at the same point at the same time."""
+    records = study.records()
+    learned = [record for record in records if record.status in ("finished", "crashed")]
+    assert len(learned) == trials
+    assert [record.status for record in records].count("pending") == 0
+    assert all(record.objective == record.params["x"] for record in learned if record.status == "finished")
+    assert all((record.status == "finished") == (record.params["kind"] == "good") for record in learned)
+    begun = [int(line) for line in (folder / "started").read_text().split()]
+    assert len(begun) == len(set(begun))
+    assert {record.number for record in learned} == set(begun)
+    found = {record.number: study.trial(record.number) for record in learned}
+    for a, b in itertools.combinations(found.values(), 2):
+        together = a.datetime_start < b.datetime_complete and b.datetime_start < a.datetime_complete
+        if together:
+            near = max(abs(a.params["x"] - b.params["x"]), abs(a.params["y"] - b.params["y"])) < 1e-3
+            assert not (near and a.params["kind"] == b.params["kind"]), (a, b)
+
+
+def test_three_processes_share_a_study(postgres: str, tmp_path: Path) -> None:
+    check(run_together(postgres, tmp_path, workers=3, trials=24, initial=22), tmp_path, 24)
+
+
+@pytest.mark.slow
+def test_eight_processes_share_a_study(postgres: str, tmp_path: Path) -> None:
+    check(run_together(postgres, tmp_path, workers=8, trials=200, initial=10), tmp_path, 200)
+
+
+def test_a_wrong_password_is_said_without_it(postgres: str) -> None:
+    with pytest.raises(StudyError, match="password authentication failed") as found:
+        open_study(Place(postgres.replace("s3cret", "hidden"), "any"))
+    assert "hidden" not in str(found.value)
+    assert "s3cret" not in repr(Place(postgres))
+    assert hide_password(f"cannot reach {postgres}!").endswith(":***@127.0.0.1:" + postgres.rpartition(":")[2] + "!")
+
+
+def test_a_missing_study_on_a_server(postgres: str) -> None:
+    with pytest.raises(StudyError, match=r"There is no study 'nowhere' in postgresql://\w+:\*\*\*@"):
+        open_study(Place(postgres, "nowhere"))
