@@ -230,7 +230,7 @@ def draw_maps(maps: Maps, *, theme: ThemeName = "light") -> Figure:
                 bar.ax.tick_params(labelsize=8)
                 dress(axes, maps.x)
                 dress(axes, maps.y, vertical=True, label=column == 0)
-        legend_on_top(figure, *panels.ravel(), columns=4 if columns > 1 else 2)
+        legend_on_top(figure, *panels.ravel(), columns=5 if columns > 2 else 4 if columns == 2 else 2)
         _say_held(figure, maps.held, colours)
     return figure
 

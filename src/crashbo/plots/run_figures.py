@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
 from crashbo.errors import InputError
@@ -52,24 +53,26 @@ def draw_thresholds(paths: Sequence[ThresholdPath], *, theme: ThemeName = "light
     return figure
 
 
-def draw_threshold(axes: Axes, path: ThresholdPath, colours: Theme) -> None:
-    """Draw one output's learned limit."""
+def draw_threshold(axes: Axes, path: ThresholdPath, colours: Theme, *, faint: bool = False) -> None:
+    """Draw one output's learned limit; faintly and without its surroundings where several runs lie over each other."""
     axes.plot(
-        path.trials, path.worst, color=colours.green, lw=1.4, ls=":", label="worst value seen", drawstyle="steps-post"
-    )
+        path.trials, path.expected, color=colours.orange, lw=1 if faint else 2, alpha=0.4 if faint else 1,
+        label=None if faint else "learned limit (expected)",
+    )  # fmt: skip
+    axes.set_ylabel(shorten(f"limit of {path.label}", 34))
+    if faint:
+        return
+    looks: dict[str, Any] = {"color": colours.green, "lw": 1.4, "ls": ":", "drawstyle": "steps-post"}
+    axes.plot(path.trials, path.worst, label="worst value seen", **looks)
     axes.plot(path.trials, path.working, color=colours.blue, lw=1.2, ls="-.", label="limit the model works with")
-    axes.plot(path.trials, path.expected, color=colours.orange, lw=2, label="learned limit (expected)")
     if path.true is not None:
         axes.axhline(path.true, color=colours.muted, lw=1.4, ls="--", label="true limit")
     if len(path.failures):
+        cross: dict[str, Any] = {"color": colours.vermilion, "ms": 6, "mew": 1.6, "label": "failed trial"}
         height = np.full(len(path.failures), 0.04)
-        axes.plot(
-            path.failures, height, "x", color=colours.vermilion, ms=6, mew=1.6, label="failed trial",
-            transform=axes.get_xaxis_transform(),
-        )  # fmt: skip
+        axes.plot(path.failures, height, "x", transform=axes.get_xaxis_transform(), **cross)
         axes.margins(y=0.14)
     whole_numbers(axes)
-    axes.set_ylabel(shorten(f"limit of {path.label}", 34))
 
 
 def plot_convergence(
@@ -198,7 +201,9 @@ def draw_parallel(numbers: Parallel, *, theme: ThemeName = "light") -> Figure:
     scale = Normalize(low, high)
     with canvas(theme, max(6.4, 1.7 * (count + 1)), 4.6) as (figure, colours):
         axes = figure.subplots()
-        shades = ScalarMappable(scale, COLOUR_MAPS["mean"])
+        # Both ends of the map are left out: one is lost on dark ground, the other on paper.
+        middle = LinearSegmentedColormap.from_list("lines", colormaps[COLOUR_MAPS["mean"]](np.linspace(0.2, 0.85, 64)))
+        shades = ScalarMappable(scale, middle)
         for failed in (True, False):
             for row in np.flatnonzero(numbers.failed == failed):
                 line = np.append(numbers.positions[row], heights[row])

@@ -194,7 +194,7 @@ def _groups(numbers: Parallel, heights: Any, colours: Theme) -> list[tuple[Any, 
         inside = (numbers.values[good] >= steps[number]) & ((numbers.values[good] < steps[number + 1]) | (number == 4))
         rows = good[inside]
         if len(rows):
-            shade = sample_colorscale(SCALES["mean"], [number / 5])[0]
+            shade = sample_colorscale(SCALES["mean"], [0.25 + 0.55 * number / 4])[0]
             name = f"{numbers.values[rows].min():.3g} to {numbers.values[rows].max():.3g}"
             groups.append((rows, name, {"color": shade, "width": 2}))
     return groups

@@ -3,6 +3,7 @@
   const root = document.documentElement;
   const palette = JSON.parse(document.getElementById("palette").textContent);
   const system = window.matchMedia("(prefers-color-scheme: dark)");
+  const hovers = window.matchMedia("(hover: hover)"); // without a mouse the buttons would always lie over the legend
   let printing = false;
 
   const isDark = () => !printing && (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
@@ -15,7 +16,7 @@
     Plotly.react(div, figure.data, { ...figure.layout, autosize: true }, {
       responsive: true,
       displaylogo: false,
-      displayModeBar: div.parentElement.classList.contains("single") ? "hover" : false,
+      displayModeBar: hovers.matches && div.parentElement.classList.contains("single") ? "hover" : false,
       modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
     });
   };
