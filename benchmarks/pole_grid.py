@@ -56,8 +56,8 @@ def compute(cells: int, repeats: int, finalists: int, final_repeats: int, seed: 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=40, help="along each side")
-    parser.add_argument("--repeats", type=int, default=10, help="roll-outs of every cell")
-    parser.add_argument("--finalists", type=int, default=40, help="cells tried again")
+    parser.add_argument("--repeats", type=int, default=6, help="roll-outs of every cell")
+    parser.add_argument("--finalists", type=int, default=30, help="cells tried again")
     parser.add_argument("--final-repeats", type=int, default=100, help="roll-outs of each of those")
     parser.add_argument("--seed", type=int, default=1_000_000, help="far from the seeds of the runs")
     parser.add_argument("--check", action="store_true", help="compare with the stored file instead of writing it")

@@ -11,7 +11,7 @@ from crashbo.problems.pole.reference import grid_reference
 from crashbo.reproduce import robot
 from crashbo.reproduce.robot import PENALTIES, ROBOTS, PenaltyReport, RobotReport, Run, marginal_controller, run_once
 
-EVALUATIONS = 8
+EVALUATIONS = 6
 RUN = Run(
     seed=0,
     method="crashbo",

