@@ -65,14 +65,16 @@ def run(
     """
     definition = define(space, floats, logscale, ints, choices, constraints, maximize, seed, units)
     codes = _codes(transient_exit)
-    if not command or (shutil.which(command[0]) is None and "{" not in command[0]):
-        raise InputError(f"`command` must be a program that can be found; got {command[:1]}. Check its path.")
+    if shutil.which(command[0]) is None and "{" not in command[0]:
+        raise InputError(f"`command` must be a program that can be found; got {command[0]!r}. Check its path.")
+    if definition is not None:
+        _check_names(command, definition)
     opened = _open_or_make(storage, study, definition)
-    from crashbo.studies.programs import Program, fill
+    _check_names(command, opened.definition)
+    from crashbo.studies.programs import Program
     from crashbo.studies.running import Runner
 
     program = Program(tuple(command), timeout, codes, logs)
-    fill(program.words, opened.definition, dict.fromkeys(opened.definition.space), 0)  # a wrong name shows now
     with _display(opened, trials) as display:
         runner = Runner(opened, program, trials, workers, display.notice)
         with _stopping(runner.interrupt):
@@ -80,6 +82,13 @@ def run(
     _conclude(opened, json_output, interrupted)
     if interrupted:
         raise typer.Exit(_INTERRUPTED)
+
+
+def _check_names(command: list[str], definition: "Definition") -> None:
+    """Let a wrong placeholder show before anything is made or run."""
+    from crashbo.studies.programs import fill
+
+    fill(command, definition, dict.fromkeys(definition.space), 0)
 
 
 def _codes(text: str) -> frozenset[int]:

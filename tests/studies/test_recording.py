@@ -1,0 +1,74 @@
+"""Recording outcomes, when others write too."""
+
+from pathlib import Path
+
+import pytest
+from optuna.trial import TrialState
+
+from crashbo import VIOLATED, InputError
+from crashbo.studies import recording
+from crashbo.studies.asking import ask
+from crashbo.studies.programs import Ending
+from crashbo.studies.running import record_ending
+from crashbo.studies.storage import StudyError
+from crashbo.studies.study import Study, best_seen, open_study
+from tests.studies.helpers import make_study
+
+
+def test_two_processes_cannot_finish_one_trial(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask(study)
+    other = open_study(study.place)
+    late = recording._running(study, 0)
+    recording.tell(other, 0, 0.5, {"reach": 1.0, "temp": 2.0})
+    with pytest.raises(InputError, match="which is finished"):
+        recording.tell(study, 0, 0.7, {"reach": 1.0, "temp": 2.0})
+    monkeypatch.setattr(recording, "_running", lambda *args, **more: late)
+    with pytest.raises(StudyError, match="finished by another process"):
+        recording.tell(study, 0, 0.7, {"reach": 1.0, "temp": 2.0})
+    assert study.records()[0].objective == 0.5
+
+
+def test_nothing_is_told_of_a_trial_that_waits(study: Study) -> None:
+    study.inner.enqueue_trial({"x": 0.5})
+    with pytest.raises(InputError, match="which has no params yet"):
+        recording.tell(study, 0, 0.5, {"reach": 1.0, "temp": 2.0})
+    assert study.trial(0).state == TrialState.WAITING
+
+
+def test_the_best_trial_broke_no_limit(study: Study) -> None:
+    recording.add(study, {"x": 0.1}, 0.9, {"reach": 1.0, "temp": 10.0})
+    recording.add(study, {"x": 0.2}, 0.1, {"reach": VIOLATED, "temp": 10.0})
+    recording.add(study, {"x": 0.3}, 0.2, {"reach": 1.0, "temp": 81.0})
+    recording.add(study, {"x": 0.4}, None, {"reach": 1.0}, "fell")
+    found = best_seen(study.definition, study.records())
+    assert found is not None
+    assert found.number == 0
+
+
+def test_a_maximum_is_best_if_more_is_better(tmp_path: Path) -> None:
+    study = make_study(tmp_path, direction="maximize")
+    for cost in (0.1, 0.7, 0.3):
+        recording.add(study, {"x": 0.5}, cost)
+    found = best_seen(study.definition, study.records())
+    assert found is not None
+    assert found.objective == 0.7
+
+
+def test_a_result_that_comes_late_is_not_lost(tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    for _ in range(3):
+        ask(study)
+    for number in range(3):
+        recording.transient(study, number, "its worker was lost")
+    record_ending(study, 0, Ending("finished", 0.5))
+    record_ending(study, 1, Ending("crashed", None, {}, "fell"))
+    record_ending(study, 2, Ending("transient", reason="interrupted"))
+    found = study.records()
+    assert [(record.status, record.objective) for record in found] == [
+        ("finished", 0.5),
+        ("crashed", None),
+        ("ignored", None),
+    ]
+    with pytest.raises(InputError, match="which is finished"):
+        record_ending(study, 0, Ending("finished", 0.9))
+    assert study.records()[0].objective == 0.5
