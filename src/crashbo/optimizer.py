@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from crashbo.outcome import Constraint, Trial, check_outcome
 from crashbo.search import Options, Search, make_round
 from crashbo.space import Space
 
-AcquisitionName = Literal["auto", "mes", "mesco", "logei"]
+AcquisitionName = Literal["auto", "cmes", "mes", "mesco", "logei"]
 _FORMAT = 1
 
 
@@ -121,8 +121,9 @@ class Optimizer:
             raise InputError(f"`constraints` must have different names; got {names}.")
         if direction not in ("minimize", "maximize"):
             raise InputError(f"`direction` must be 'minimize' or 'maximize'; got {direction!r}.")
-        if acquisition not in ("auto", "mes", "mesco", "logei"):
-            raise InputError(f"`acquisition` must be 'auto', 'mes', 'mesco' or 'logei'; got {acquisition!r}.")
+        if acquisition not in get_args(AcquisitionName):
+            allowed = ", ".join(map(repr, get_args(AcquisitionName)))
+            raise InputError(f"`acquisition` must be one of {allowed}; got {acquisition!r}.")
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise InputError(f"`seed` must be an integer >= 0; got {seed!r}.")
         self.direction, self.acquisition, self.seed = direction, acquisition, seed

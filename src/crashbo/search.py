@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.analytic import LogExpectedImprovement
 from torch import Tensor
 
 from crashbo.acquisition.entropy import MinValueEntropySearch
 from crashbo.acquisition.failures import FailureAware, success_somewhere
+from crashbo.acquisition.improvement import ConstrainedMinValueEntropySearch
 from crashbo.acquisition.maximise import Effort, Maximum, Round, maximise, sobol
 from crashbo.acquisition.minimum import Limit, MinimumSampler, PathwiseMinimum, VirtualMinimum
 from crashbo.errors import InputError
@@ -150,7 +152,7 @@ class Search:
         looked = torch.cat([sobol(self.options.raw, self._dimension, self.seed), self._guesses()])
         return success_somewhere([safety], looked if self.round_ is None else self.round_(looked), self.options.delta)
 
-    def _build(self, name: str, models: Surrogates) -> FailureAware:
+    def _build(self, name: str, models: Surrogates) -> AcquisitionFunction:
         """The acquisition, on models that already believe in pending points."""
         if name == "logei":
             stable = models.objective.X[models.objective.fit.data.observed]
@@ -160,11 +162,16 @@ class Search:
             best = mean[safe].min() if bool(safe.any()) else mean.min()
             improvement = LogExpectedImprovement(models.objective, best_f=best, maximize=False)
             return FailureAware(improvement, [models.log_success])
-        limited = models.constraints if name == "mesco" else {}
+        limited = {} if name == "mes" else models.constraints
         limits = [Limit(model, models.limits[key]) for key, model in limited.items()]
         sampler = _SAMPLERS[self.options.sampler]
         minima = sampler(models.objective, limits, self.options.samples, self.seed, self.round_)
         noise = None if self.options.fixed else models.objective.noise_variance
+        if name == "cmes":
+            independent = models.log_constraints if models.constraints else None
+            return ConstrainedMinValueEntropySearch(
+                models.objective, minima, independent, noise_variance=models.objective.noise_variance
+            )
         entropy = MinValueEntropySearch(models.objective, minima, noise_variance=noise)
         return FailureAware(entropy, [models.log_weight] if models.weighted else [])
 

@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from crashbo.optimizer import Optimizer
-from crashbo.outcome import Constraint
 from crashbo.plots import data
 from crashbo.plots.canvas import canvas, dress, legend_on_top
 from crashbo.plots.figures import draw_acquisition, draw_curve, plot_maps
@@ -18,8 +17,7 @@ from crashbo.plots.run_figures import draw_band_curves, draw_bands, draw_thresho
 from crashbo.plots.theme import Theme, ThemeName
 from crashbo.problems import SYNTHETIC
 from crashbo.reproduce.cases import Case, hidden_constraint, make_case
-from crashbo.reproduce.simulations import SIMULATIONS, Report, Run, evaluate
-from crashbo.search import Options
+from crashbo.reproduce.simulations import SIMULATIONS, Report, Run, evaluate, make_optimizer
 
 _NAMES = {
     "sim1": "case 1, Simulation I",
@@ -29,22 +27,18 @@ _NAMES = {
 }
 
 
-def finished_run(name: str, seed: int, *, learned: bool | None = None, sampler: str = "pathwise") -> Optimizer:
+def finished_run(name: str, seed: int, *, learned: bool = True, sampler: str = "pathwise") -> Optimizer:
     """Return the optimizer at the end of a simulation: that of `run_once` with the same arguments.
 
     Args:
         name: in `SIMULATIONS`.
         seed: of optimizer and noise.
-        learned: hyperparameters learned or fixed; None: the simulation's default.
+        learned: hyperparameters learned or fixed.
         sampler: of the minimum.
     """
     simulation = SIMULATIONS[name]
     problem = SYNTHETIC[simulation.problem]
-    learned = simulation.learned if learned is None else learned
-    fixed = {} if learned else simulation.fixed
-    options = Options(initial=None if learned else 1, random_start=not learned, fixed=fixed, sampler=sampler)
-    constraints = [Constraint(one) for one in problem.constraints]
-    optimizer = Optimizer(problem.space, constraints=constraints, seed=seed, options=options)
+    optimizer = make_optimizer(name, seed, learned=learned, sampler=sampler)
     rng = np.random.default_rng([seed, 1])
     for _ in range(simulation.evaluations):
         evaluate(optimizer, problem, optimizer.ask(), rng)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -33,20 +33,20 @@ class Simulation:
         problem: name in `crashbo.problems.SYNTHETIC`.
         evaluations: trials per run.
         fixed: the paper-like hyperparameters by output.
-        learned: whether learned hyperparameters are the default here.
+        crashes: what a crash says about the cost, where hyperparameters are learned.
     """
 
     problem: str
     evaluations: int
     fixed: dict[str, FixedModel]
-    learned: bool = True
+    crashes: Literal["auto", "absorb"] = "auto"
 
 
 SIMULATIONS = {
-    "sim1": Simulation("sim1", 30, {"objective": _GARDNER}, learned=False),
+    "sim1": Simulation("sim1", 30, {"objective": _GARDNER}),
     "case2": Simulation("case2", 50, {"objective": _BRANIN}),
     "sim2": Simulation("sim2", 50, {"objective": _BRANIN, "g": _CIRCLE}),
-    "case4": Simulation("case4", 50, {"objective": _BRANIN, "g": _CIRCLE}),
+    "case4": Simulation("case4", 50, {"objective": _BRANIN, "g": _CIRCLE}, crashes="absorb"),
 }
 
 
@@ -97,12 +97,27 @@ def evaluate(optimizer: Optimizer, problem: Problem, params: Any, rng: np.random
     optimizer.tell(params, CRASHED if outcome["objective"] is None else outcome["objective"], **labels)  # type: ignore[arg-type]
 
 
+def make_optimizer(name: str, seed: int, *, learned: bool = True, sampler: str = "pathwise") -> Optimizer:
+    """Set up the optimizer of a simulation; arguments as in `run_once`."""
+    simulation = SIMULATIONS[name]
+    problem = SYNTHETIC[simulation.problem]
+    options = Options(
+        initial=None if learned else 1,
+        random_start=not learned,
+        fixed={} if learned else simulation.fixed,
+        sampler=sampler,
+        crashes=simulation.crashes,
+    )
+    constraints = [Constraint(one) for one in problem.constraints]
+    return Optimizer(problem.space, constraints=constraints, seed=seed, options=options)
+
+
 def run_once(
     name: str,
     seed: int,
     *,
     method: str = "crashbo",
-    learned: bool | None = None,
+    learned: bool = True,
     sampler: str = "pathwise",
     curve: bool = True,
 ) -> Run:
@@ -112,27 +127,23 @@ def run_once(
         name: in `SIMULATIONS`.
         seed: of optimizer, noise and random search.
         method: "crashbo", or "random": uniform trials, the same models for the best guess.
-        learned: learn hyperparameters instead of the paper-like fixed ones; None: the default.
+        learned: learn hyperparameters instead of the paper-like fixed ones.
         sampler: of the minimum.
         curve: whether to take the best guess after every trial.
     """
-    simulation = SIMULATIONS[name]
-    problem = SYNTHETIC[simulation.problem]
-    learned = simulation.learned if learned is None else learned
-    fixed = {} if learned else simulation.fixed
-    options = Options(initial=None if learned else 1, random_start=not learned, fixed=fixed, sampler=sampler)
-    constraints = [Constraint(one) for one in problem.constraints]
-    optimizer = Optimizer(problem.space, constraints=constraints, seed=seed, options=options)
+    problem = SYNTHETIC[SIMULATIONS[name].problem]
+    evaluations = SIMULATIONS[name].evaluations
+    optimizer = make_optimizer(name, seed, learned=learned, sampler=sampler)
     rng, draw = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
     regret, seconds = [], 0.0
-    for number in range(simulation.evaluations):
+    for number in range(evaluations):
         if method == "random":
             params: Any = problem.space.sample(1, draw)[0]
         else:
             params = optimizer.ask()
             seconds += params.why.seconds
         evaluate(optimizer, problem, params, rng)
-        if curve or number == simulation.evaluations - 1:
+        if curve or number == evaluations - 1:
             regret.append(problem.value(optimizer.best().params) - problem.minimum)
     best = optimizer.best()
     successes = [trial.number for trial in optimizer.trials if not trial.failed]
@@ -146,7 +157,7 @@ def run_once(
         crashes=sum(trial.failed for trial in optimizer.trials),
         first_success=successes[0] + 1 if successes else None,
         thresholds=optimizer.thresholds,
-        seconds_per_ask=seconds / simulation.evaluations,
+        seconds_per_ask=seconds / evaluations,
     )
 
 
@@ -168,7 +179,7 @@ def reproduce(
     *,
     runs: int,
     seed: int = 0,
-    learned: bool | None = None,
+    learned: bool = True,
     sampler: str = "pathwise",
     progress: Callable[[int, int], None] | None = None,
 ) -> "Report":
@@ -178,7 +189,7 @@ def reproduce(
         name: in `SIMULATIONS`.
         runs: how many.
         seed: of the first.
-        learned: hyperparameters learned or fixed; None: the simulation's default.
+        learned: hyperparameters learned, or fixed to paper-like values.
         sampler: of the minimum: "pathwise" or "virtual".
         progress: called with finished and total jobs.
     """
@@ -193,8 +204,7 @@ def reproduce(
         finished.append(run)
         if progress is not None:
             progress(len(finished), len(jobs))
-    chosen = SIMULATIONS[name].learned if learned is None else learned
-    return Report(name, "learned" if chosen else "fixed", sorted(finished, key=lambda run: (run.method, run.seed)))
+    return Report(name, "learned" if learned else "fixed", sorted(finished, key=lambda run: (run.method, run.seed)))
 
 
 def reproduce_all_crash(
