@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from crashbo.cli.options import JsonOption, SeedOption
-
 from crashbo.errors import InputError
 
 
