@@ -20,7 +20,7 @@ class TestCrashBOSampler(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOn
     @pytest.fixture
     def sampler(self) -> Callable[[], BaseSampler]:
         fixed = {"objective": FixedModel(lengthscale=0.3, variance=1.0)}
-        options = Options(initial=6, raw=32, fixed=fixed)
+        options = Options(initial=8, raw=32, fixed=fixed)
         return lambda: CrashBOSampler(seed=0, acquisition="logei", options=options)
 
 

@@ -122,14 +122,14 @@ def make_optimizer(
     outputs = outputs_of(records, settings.constraints)
     direction: Literal["minimize", "maximize"] = "maximize" if maximize else "minimize"
     optimizer = Optimizer(translation.space, direction=direction, **vars(settings) | {"constraints": outputs.all})
-    placed = [(record, translation.inward(_complete(record, translation))) for record in records]
+    placed = [(record, place(record, translation)) for record in records]
     trials = [
         Trial(record.number, params, record.objective, outputs.seen(record), record.reason)
         for record, params in placed
         if params is not None and record.status in ("finished", "crashed")
     ]
     pending = [
-        {"number": record.number, "params": params, "why": asdict(Reason("given"))}
+        {"number": _key(record.number, number), "params": params, "why": asdict(Reason("given"))}
         for record, params in placed
         if params is not None and record.status == "pending" and record.number != number
     ]
@@ -137,8 +137,17 @@ def make_optimizer(
     return Optimizer.from_json(optimizer.to_json() | state)
 
 
-def _complete(record: Record, translation: Translation) -> Mapping[str, Any]:
-    """The params of a record, completed from its suggestion; after a crash, whatever is still missing too."""
+def _key(number: int, asking: int) -> int:
+    """What a pending trial is called: its number, unless the optimizer may yet give that to its own suggestions."""
+    return number if number < asking else number + 10**6
+
+
+def place(record: Record, translation: Translation) -> dict[str, Any] | None:
+    """Return where a record lies in CrashBO's space, None if nowhere.
+
+    Params not asked for yet are as suggested; those a crash came before are filled in.
+    """
     known = translation.unpack(record.suggestion) | dict(record.params)
-    partial = record.status == "crashed" and any(name in known for name in translation.distributions)
-    return translation.fill(known, record.number) if partial else known
+    if record.status == "crashed" and any(name in known for name in translation.distributions):
+        known = translation.fill(known, record.number)
+    return translation.inward(known)

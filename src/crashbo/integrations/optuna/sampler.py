@@ -13,7 +13,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from crashbo.errors import InputError, NumericalError
-from crashbo.integrations.optuna.history import Settings, make_optimizer, outputs_of, settings_in
+from crashbo.integrations.optuna.history import Settings, make_optimizer, outputs_of, place, settings_in
 from crashbo.integrations.optuna.records import (
     PRUNED_CHOICES,
     RETRY_OF,
@@ -28,7 +28,7 @@ from crashbo.optimizer import AcquisitionName, Best, Optimizer, Reason, Suggesti
 from crashbo.outcome import Constraint
 from crashbo.search import Options
 
-_ROUNDS = 3  # attempts to avoid what another worker suggested at the same moment
+_ROUNDS = 5  # attempts to avoid what another worker suggested at the same moment
 _NEAR = 0.01  # of the unit cube, in every coordinate: the same experiment
 _logger = optuna.logging.get_logger(__name__)
 
@@ -158,14 +158,16 @@ class CrashBOSampler(BaseSampler):
         self._refuse_many_objectives(study)
         translation = translate(search_space) if search_space else None
         with self._lock:
-            records, claimed = self._others(study, trial), False
+            records, claimed, skip = self._others(study, trial), False, 0
             for _ in range(_ROUNDS):
-                offer = self._offer(study, trial, records, translation)
+                offer = self._offer(study, trial, records, translation, skip)
                 self._publish(study, trial, offer, translation, claimed)
                 claimed = offer.retry_of is not None
                 known, records = records, self._others(study, trial)
-                if not _clashes(offer, known, records, translation):
+                rivals = _rivals(offer, known, records, translation)
+                if not rivals:
                     break
+                skip = sum(rival.number < trial.number for rival in rivals)
             for name, value in offer.beliefs.items():
                 study._storage.set_trial_user_attr(trial._trial_id, f"crashbo:{name}", value)
             return dict(offer.params)
@@ -209,9 +211,18 @@ class CrashBOSampler(BaseSampler):
         return [record for record in self._read(study) if record.number != trial.number]
 
     def _offer(
-        self, study: optuna.Study, trial: FrozenTrial, records: Sequence[Record], translation: Translation | None
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        records: Sequence[Record],
+        translation: Translation | None,
+        skip: int,
     ) -> _Offer:
-        """What to try: what the user enqueued, else a trial that failed in passing, else what the model says."""
+        """What to try: what the user enqueued, else a trial that failed in passing, else what the model says.
+
+        Workers that had the same idea all drop it; each leaves the next `skip` ideas to those before it, lest
+        they meet again.
+        """
         given = trial.system_attrs.get("fixed_params", {})
         space = {} if translation is None else translation.distributions
         fixed = _within(given, space)
@@ -224,7 +235,7 @@ class CrashBOSampler(BaseSampler):
         if translation is None:
             return _Offer({}, {"mode": "independent", "why": "no parameters are known yet"})
         optimizer = self._optimizer(study, records, translation, trial.number)
-        suggestion = _ask(optimizer)
+        suggestion = [_ask(optimizer) for _ in range(skip + 1)][-1]
         named = outputs_of(records, self._settings.constraints).named
         return _Offer(translation.outward(suggestion) | fixed, _beliefs(suggestion.why, named))
 
@@ -265,18 +276,24 @@ def _within(params: Mapping[str, Any], space: Mapping[str, BaseDistribution]) ->
     return {name: value for name, value in known.items() if translate({name: space[name]}).inward(known) is not None}
 
 
-def _clashes(offer: _Offer, known: Sequence[Record], now: Sequence[Record], translation: Translation | None) -> bool:
-    """Whether another worker came up with the same since the records were read."""
+def _rivals(
+    offer: _Offer, known: Sequence[Record], now: Sequence[Record], translation: Translation | None
+) -> list[Record]:
+    """The trials that came up with the same since the records were read."""
     before = {record.number: record for record in known}
     new = [record for record in now if record != before.get(record.number)]
     if offer.retry_of is not None:
-        return any(record.retry_of == offer.retry_of for record in new)
-    mine = None if translation is None or not offer.params else translation.inward(offer.params)
-    if mine is None or translation is None:
-        return False
+        return [record for record in new if record.retry_of == offer.retry_of]
+    mine = None if translation is None else translation.inward(offer.params)
+    if mine is None or translation is None or offer.beliefs["mode"] == "given":
+        return []
     point = translation.space.encode(mine)
-    theirs = [translation.inward(translation.unpack(record.suggestion)) for record in new if record.status == "pending"]
-    return any(np.abs(translation.space.encode(one) - point).max() < _NEAR for one in theirs if one is not None)
+    placed = [(record, place(record, translation)) for record in new if record.status != "ignored"]
+    return [
+        record
+        for record, params in placed
+        if params is not None and np.all(np.abs(translation.space.encode(params) - point) < _NEAR)
+    ]
 
 
 def _beliefs(why: Reason, named: Callable[[Mapping[str, float]], dict[str, float]] = dict) -> dict[str, Any]:
