@@ -254,8 +254,8 @@ def _write_routes(hub: Hub) -> list[Route]:
         form = Form(await read_body(request), ("params", "by"))
         params, by = form.params(hub.study.definition), form.text("by", NAME_LIMIT)
         form.finish()
-        number = await run_in_threadpool(desk.start, params, None, by)
-        hub.wake()
+        number = await run_in_threadpool(desk.start, params, by)
+        await run_in_threadpool(hub.refresh)
         return JSONResponse({"number": number})
 
     handlers = {
@@ -274,10 +274,8 @@ def _claim(hub: Hub, write: Callable[..., int], key: str, by: str) -> int:
     offer = hub.claim(key)
     try:
         number = write(offer, by)
-    except TakenError:
+    finally:
         hub.gone(offer)
-        raise
-    hub.gone(offer)
     return number
 
 

@@ -1,7 +1,7 @@
 """Everything the page can write. Each one only writes: none waits for the model, and none imports torch."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.console.forms import REASON_LIMIT, Form
-from crashbo.console.snapshot import BY, EXPECTED, SKIPPED, find_row, take_snapshot
+from crashbo.console.snapshot import BY, EXPECTED, SKIPPED, Reader, find_row
 from crashbo.errors import CrashBOError, InputError
 from crashbo.integrations.optuna import records
 from crashbo.integrations.optuna.records import RETRY_OF
@@ -60,6 +60,7 @@ class Desk:
 
     def __init__(self, study: Study) -> None:
         self.study = study
+        self._reader = Reader(study)
         self._lock = threading.Lock()
 
     # --- begin -----------------------------------------------------------------------------------
@@ -96,10 +97,10 @@ class Desk:
                 return offer.waiting
             return recording.store(self.study, self._trial(offer, TrialState.PRUNED, by))
 
-    def start(self, params: Mapping[str, Any], expected: Mapping[str, Any] | None = None, by: str = "") -> int:
+    def start(self, params: Mapping[str, Any], by: str = "") -> int:
         """Start a trial with one's own values."""
         beliefs = {"mode": "given", "why": "values that a person chose"}
-        offer = Offer("", "", 0, self.study.definition.space.validate(params), beliefs, expected or {})
+        offer = Offer("", "", 0, self.study.definition.space.validate(params), beliefs)
         with self._lock:
             return recording.store(self.study, self._trial(offer, TrialState.RUNNING, by))
 
@@ -127,10 +128,7 @@ class Desk:
                 raise TakenError(f"Someone else has just taken this one: it is trial {row['number']}.")
 
     def _rows(self) -> tuple[Mapping[str, Any], ...]:
-        with self.study.guarded():
-            trials = self.study.inner.get_trials(deepcopy=False)
-            changes = records.corrections(self.study.inner)
-        return take_snapshot(self.study, trials, changes).rows
+        return self._reader.read().rows
 
     def _take_waiting(self, offer: Offer, number: int, by: str) -> int:
         """Start a trial of the queue; the storage lets one process do so."""
@@ -199,14 +197,17 @@ class Desk:
             self._once(number, wanted, lambda: recording.transient(self.study, number, reason))
         return number
 
-    def _once(self, number: int, wanted: tuple[Any, ...], write: Any) -> None:
+    def _once(self, number: int, wanted: tuple[Any, ...], write: Callable[[], None]) -> None:
         """Write; if the very same is stored already, a lost answer made someone press twice."""
         try:
             write()
-        except (InputError, StudyError):
+        except (InputError, StudyError) as error:
             row = find_row(self._rows(), number)
-            if row is None or wanted != (row["status"], row["objective"], row["constraints"], row["reason"]):
+            if row is None or row["status"] == "pending":
                 raise
+            if wanted != (row["status"], row["objective"], row["constraints"], row["reason"]):
+                words = f"Trial {number} has a result already. Open it in the table of trials to correct it."
+                raise TakenError(words) from error
 
     def correct(self, form: Form) -> int:
         """Correct, delete or restore a finished trial; what was recorded before is kept."""

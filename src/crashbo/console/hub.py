@@ -1,10 +1,11 @@
 """What everyone sees: the study, the suggestion, the best guess; kept up to date, told to all who listen. No torch."""
 
+import hashlib
 import json
 import secrets
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,6 +62,7 @@ class Hub:
         self._writes = self._settled = 0  # results from this page: stored, and read back
         self._wrote = 0  # the revision that first had all of those read back
         self._look_again = 0.0
+        self._over: deque[str] = deque(maxlen=_REMEMBERED)  # keys of offers that were taken or skipped
         self._snapshot: Snapshot | None = None
         self._beliefs = Beliefs()
         self._trouble = ""  # with the storage
@@ -112,10 +114,6 @@ class Hub:
         """How many listen."""
         return len(self._listeners)
 
-    def wake(self) -> None:
-        """Let the storage be read now rather than in a moment."""
-        self._wake.set()
-
     def _deaf(self, listener: Callable[[int], object]) -> None:
         with self._lock:
             self._listeners.discard(listener)
@@ -131,10 +129,13 @@ class Hub:
             except CrashBOError as error:
                 found, trouble = None, str(error)
             with self._lock:
+                before = self._snapshot
                 changed = found is not None and self._take_in(found, writes)
                 if changed or trouble != self._trouble:
                     self._trouble = trouble
                     self._announce()
+        if found is not None and (before is None or found.basis != before.basis):
+            self.model.look()
 
     def _take_in(self, found: Snapshot, writes: int) -> bool:
         """Make what was read the state; whether that is anything new."""
@@ -147,7 +148,7 @@ class Hub:
         return settles or found is not before
 
     def _note(self, snapshot: Snapshot, new: bool) -> None:
-        """Number the rows that have changed; let the model know if there is anything new to it."""
+        """Number the rows that have changed."""
         revision = self._revision + 1
         for row in snapshot.rows:
             text = json.dumps(row)
@@ -156,7 +157,6 @@ class Hub:
         if new:
             self._known[snapshot.basis] = revision
             self._known.move_to_end(snapshot.basis)
-            self.model.look()
         while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
 
@@ -172,7 +172,8 @@ class Hub:
             if kind == "model":
                 beliefs.ready, beliefs.basis, beliefs.failed = said["ready"], said["basis"], False
             elif kind == "offer":
-                beliefs.offer = _offer(said)
+                made = _offer(said)
+                beliefs.offer = None if made.key in self._over else made
             elif kind == "best":
                 beliefs.best = {**said["best"], "basis": said["basis"]}
             elif kind == "failed":
@@ -210,11 +211,12 @@ class Hub:
         return self._settled == self._writes and self._known.get(offer.basis, 0) >= self._wrote
 
     def gone(self, offer: Offer) -> None:
-        """Note that an offer was taken or skipped."""
+        """Note that an offer was taken or skipped, by whomever."""
         with self._lock:
-            if self._beliefs.offer is offer:
+            self._over.append(offer.key)
+            if self._beliefs.offer is not None and self._beliefs.offer.key == offer.key:
                 self._beliefs.offer = None
-        self._wake.set()
+        self.refresh()
 
     # --- the state as JSON -----------------------------------------------------------------------
 
@@ -278,8 +280,9 @@ class Hub:
 
 def _offer(said: Mapping[str, Any]) -> Offer:
     found = said["offer"]
+    text = json.dumps([said["basis"], found["params"]])  # the same suggestion keeps its key
     return Offer(
-        key=secrets.token_hex(8),
+        key=hashlib.sha256(text.encode()).hexdigest()[:20],
         basis=said["basis"],
         count=said["count"],
         params=found["params"],

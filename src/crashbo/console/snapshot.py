@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
@@ -17,6 +18,7 @@ from crashbo.studies.study import Study, best_seen, counts
 from crashbo.studies.workers import WORKER
 
 SKIPPED, BY, EXPECTED = "crashbo:skipped", "crashbo:by", "crashbo:expected"  # user attributes of a trial
+_ATTEMPTS = 5  # to read a study that others are writing to
 _BELIEFS = ("why", "mode", "success_probability", "thresholds")
 
 
@@ -56,14 +58,29 @@ class Reader:
 
     def read(self) -> Snapshot:
         """Return the study as it is now; the same object as before if nothing has changed."""
-        with self.study.guarded():
-            trials = self.study.inner.get_trials(deepcopy=False)
-            changes = records.corrections(self.study.inner)
-        key = (tuple(_key(trial) for trial in trials), json.dumps(changes, sort_keys=True))
-        if self.last is None or key != self.key:
-            self.last = take_snapshot(self.study, trials, changes)
-            self.key = key
+        for _ in range(_ATTEMPTS):  # trials and corrections are read one after the other: both must be of one moment
+            trials, changes, key = _look(self.study)
+            if self.last is not None and key == self.key:
+                return self.last
+            found = self.study.records()
+            if _look(self.study)[2] == key:
+                break
+        known = {trial.number: trial for trial in trials}
+        found = [record for record in found if record.number in known]
+        rows = tuple(
+            make_row(self.study.definition, record, known[record.number], changes.get(record.number, ()))
+            for record in found
+        )
+        self.last, self.key = Snapshot(tuple(found), rows, fingerprint(rows)), key
         return self.last
+
+
+def _look(study: Study) -> tuple[list[FrozenTrial], dict[int, list[dict[str, Any]]], object]:
+    """Trials, corrections, and a key that changes when they do."""
+    with study.guarded():
+        trials = study.inner.get_trials(deepcopy=False)
+        changes = records.corrections(study.inner)
+    return trials, changes, (tuple(_key(trial) for trial in trials), json.dumps(changes, sort_keys=True))
 
 
 def _key(trial: FrozenTrial) -> object:
@@ -71,19 +88,6 @@ def _key(trial: FrozenTrial) -> object:
     if trial.state.is_finished():
         return trial.number, trial.state
     return trial.number, trial.state, repr((trial.params, trial.user_attrs, trial.system_attrs))
-
-
-def take_snapshot(
-    study: Study, trials: Sequence[FrozenTrial], changes: Mapping[int, Sequence[Mapping[str, Any]]]
-) -> Snapshot:
-    """Read a study that has these trials and corrections."""
-    found = study.records()
-    known = {trial.number: trial for trial in trials}
-    found = [record for record in found if record.number in known]
-    rows = tuple(
-        make_row(study.definition, record, known[record.number], changes.get(record.number, ())) for record in found
-    )
-    return Snapshot(tuple(found), rows, fingerprint(rows))
 
 
 def fingerprint(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -143,7 +147,7 @@ def _by(marks: Mapping[str, Any]) -> str:
 
 
 def _time(moment: Any) -> str | None:
-    return None if moment is None else moment.isoformat(timespec="seconds")
+    return None if moment is None else moment.astimezone(UTC).isoformat(timespec="seconds")
 
 
 def _history(trial: FrozenTrial, changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

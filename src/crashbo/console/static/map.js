@@ -247,7 +247,7 @@ const layerName = (info) => {
   return name[0].toUpperCase() + name.slice(1);
 };
 
-const keys = (map) => legend(["dot", "worked"], ["crash", "failed"], ["diamond", "under way"], ["star", "best guess"], ["ring", "suggestion"], map && ["contour", "success 50 %"]);
+const keys = (map) => legend([map ? "white" : "dot", "worked"], ["crash", "failed"], ["diamond", "under way"], ["star", "best guess"], ["ring", "suggestion"], map && ["contour", "success 50 %"]);
 
 function colour(stops, share) {
   const place = Math.min(Math.max(share, 0), 1) * (stops.length - 1);

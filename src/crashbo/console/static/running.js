@@ -87,7 +87,7 @@ function makeCard(page, row) {
   );
 }
 
-const clock = (time) => (time ? `since ${time.slice(11, 16)}` : "");
+const clock = (time) => (time ? `since ${new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}` : "");
 
 // Fields for a cost and every constraint; `start` is a row to begin with.
 export function outcomeFields(info, id, start = null) {
@@ -133,6 +133,7 @@ async function store(page, number, what, body, text, inputs, place) {
     showErrors(inputs, {});
     say(`Trial ${number}: ${text}.`, { action: { text: what === "crash" && !body.reason ? "Add a reason" : "Change it", run: () => page.openTrial(number) } });
     byId("next-title").focus();
+    cards.get(number)?.setAttribute("hidden", ""); // it goes for good with the next news
     await page.update();
   } catch (problem) {
     const left = showErrors(inputs, problem.fields);

@@ -105,7 +105,7 @@ function historyOf(info, row) {
   const items = row.history.map((one) => {
     const words = { finished: one.objective === null ? "finished" : `${costName(info)} ${short(one.objective, 6)}`, restored: "brought back" }[one.status] || WORDS[one.status];
     const seen = Object.entries(one.constraints || {}).map(([name, value]) => `${name} ${short(value)}`);
-    const time = (one.time || "").replace("T", " ").slice(0, 16);
+    const time = one.time ? new Date(one.time).toLocaleString([], { dateStyle: "short", timeStyle: "short" }) : "";
     return el("li", { text: [`${time} ${words}`, ...seen, one.reason].filter(Boolean).join(", ") });
   });
   return el("section", {}, el("h3", { text: "What was recorded, oldest first" }), el("ol", { class: "history" }, ...items));
@@ -145,7 +145,11 @@ function correction(page, dialog, row) {
     fields.nodes[0].hidden = kind() !== "finished";
     outcome.hidden = kind() === "transient";
   };
-  form.addEventListener("change", adapt);
+  for (const radio of radios)
+    radio.addEventListener("change", () => {
+      if (kind() !== row.status && reason.value === row.reason) reason.value = "";
+      adapt();
+    });
   adapt();
   form.addEventListener("submit", (event) => {
     event.preventDefault();
