@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,12 @@ from PIL import Image
 
 import crashbo
 from crashbo import plots
-from crashbo.report import write_report
+from crashbo.problems import SYNTHETIC
+from crashbo.report import render_report
 from crashbo.reproduce import figures
 from crashbo.reproduce.cases import make_case
 from crashbo.reproduce.example1 import example1
-from crashbo.reproduce.simulations import Report, Run, reproduce
+from crashbo.reproduce.simulations import Report, Run, evaluate, reproduce
 
 IMAGES = Path(__file__).parent / "images"
 LARGEST = 140_000  # bytes
@@ -54,25 +56,23 @@ def tuned(seed: int = 0, trials: int = 36) -> plots.View:
     return plots.view(result, units=UNITS)
 
 
-def random_search(seed: int, trials: int = 20) -> crashbo.Optimizer:
-    """Random trials of the same experiment."""
-    optimizer = crashbo.Optimizer(tuned().space)
-    for params in tuned().space.sample(trials, np.random.default_rng(seed)):
-        try:
-            optimizer.tell(params, tune(params))
-        except crashbo.Crash as crash:
-            optimizer.tell(params, crashbo.CRASHED, reason=crash.reason)
+@cache
+def finished(name: str, seed: int = 0) -> crashbo.Optimizer:
+    return figures.finished_run(name, seed)
+
+
+def random_search(seed: int) -> crashbo.Optimizer:
+    """Random trials of Simulation I."""
+    problem = SYNTHETIC["sim1"]
+    optimizer, rng = crashbo.Optimizer(problem.space), np.random.default_rng(seed)
+    for params in problem.space.sample(30, rng):
+        evaluate(optimizer, problem, params, rng)
     return optimizer
 
 
 def several_runs() -> dict[str, list[Any]]:
-    seeds = range(1, 6)
-    return {"CrashBO": [tuned(one, 20) for one in seeds], "random search": [random_search(one) for one in seeds]}
-
-
-@cache
-def finished(name: str) -> crashbo.Optimizer:
-    return figures.finished_run(name, 0)
+    seeds = range(8)
+    return {"CrashBO": [finished("sim1", one) for one in seeds], "random search": [random_search(one) for one in seeds]}
 
 
 def statistics(folder: Path | None) -> Any:
@@ -102,7 +102,7 @@ def pictures(reports: Path | None) -> dict[str, Callable[[], Any]]:
         "slices": lambda: plots.plot_slices(tuned()),
         "pairs": lambda: plots.plot_pairs(tuned()),
         "convergence": lambda: plots.plot_convergence(tuned(), log=True),
-        "bands": lambda: plots.plot_convergence(several_runs(), log=True),
+        "bands": lambda: plots.plot_convergence(several_runs()),
         "parallel": lambda: plots.plot_parallel(tuned()),
         "importance": lambda: plots.plot_importance(tuned()),
         "statistics": lambda: statistics(reports),
@@ -135,7 +135,8 @@ def screenshots() -> list[Path]:
         print("No Chromium: the screenshots of the report are left as they are. apt-get install chromium")
         return []
     with tempfile.TemporaryDirectory() as folder:
-        page = write_report(tuned(), Path(folder) / "report.html", title="Tuning the pole balancer")
+        page = Path(folder) / "report.html"
+        page.write_text(render_report(tuned(), title="Tuning the pole balancer", when=datetime(2026, 1, 1, tzinfo=UTC)))
         taken = []
         for name, size, dark in (("report", "1200,1750", False), ("report-phone", "500,1900", True)):
             raw = Path(folder) / f"{name}.png"

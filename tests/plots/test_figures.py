@@ -98,10 +98,10 @@ def test_every_matplotlib_picture_is_drawn(mixed, two, tmp_path):
 
 def test_convergence_marks_crashes_apart_from_costs(two):
     strip, axes = plots.plot_convergence(two).axes
-    assert strip.lines[0].get_xdata().tolist() == [4]
+    assert strip.lines[0].get_xdata().tolist() == [3]
     drawn = {line.get_label(): line.get_xdata().tolist() for line in axes.lines}
-    assert drawn["succeeded"] == [1, 2, 5]
-    assert drawn["constraint violated"] == [3]
+    assert drawn["succeeded"] == [0, 1, 4]
+    assert drawn["constraint violated"] == [2]
 
 
 def test_thresholds_show_the_truth_where_it_is_known(two):

@@ -62,6 +62,11 @@ def test_convergence_counts_only_trials_that_did_not_fail(two):
     assert run.texts[2] == "cost -0.3, reach violated"
 
 
+def test_trials_stand_at_their_numbers_where_these_rise(two):
+    assert history.convergence(view(two, numbers=[2, 3, 7, 8, 9])).places.tolist() == [2, 3, 7, 8, 9]
+    assert history.convergence(view(two, numbers=[2, 3, 9, 8, 7])).places.tolist() == [0, 1, 2, 3, 4]
+
+
 def test_convergence_of_a_maximisation_and_of_a_start_without_success():
     optimizer = Optimizer({"x": (0.0, 1.0)}, direction="maximize")
     optimizer.tell({"x": 0.1}, CRASHED)

@@ -72,6 +72,12 @@ class Convergence:
     minimise: bool
     texts: tuple[str, ...]
 
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Where the trials stand along the axis: at their numbers, or in the order told where those do not rise."""
+        numbers = np.array(self.numbers, dtype=np.int64)
+        return numbers if (np.diff(numbers) > 0).all() else np.arange(len(numbers))
+
 
 @dataclass(frozen=True)
 class Band:
@@ -149,11 +155,13 @@ def _limits_after(view: View, count: int, final: Mapping[str, Fit] | None) -> di
     """Expected and working limits after the first trials, by output; everything learned anew without `final`."""
     if final is not None and count < len(view.trials):
         return _limits_kept(view, count, final)
-    state = view.optimizer.to_json()
-    past = Optimizer.from_json({**state, "trials": state["trials"][:count], "pending": []})
-    models = view.models if count == len(view.trials) else past.surrogates()
-    working = models.thresholds
-    return {name: (value, working.get(name, math.nan)) for name, value in models.expected_thresholds().items()}
+    if count == len(view.trials):
+        expected, working = view.expected_limits, view.models.thresholds
+    else:
+        state = view.optimizer.to_json()
+        past = Optimizer.from_json({**state, "trials": state["trials"][:count], "pending": []}).surrogates()
+        expected, working = past.expected_thresholds(), past.thresholds
+    return {name: (value, working.get(name, math.nan)) for name, value in expected.items()}
 
 
 def _limits_kept(view: View, count: int, finals: Mapping[str, Fit]) -> dict[str, tuple[float, float]]:

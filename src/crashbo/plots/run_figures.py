@@ -98,7 +98,7 @@ def draw_convergence(run: Convergence, *, log: bool | None = None, theme: ThemeN
         raise InputError("`source` must have at least one trial; got none. Tell one.")
     with canvas(theme, 7.2, 4.2) as (figure, colours):
         strip, axes = figure.subplots(2, 1, sharex=True, height_ratios=(0.09, 1))
-        trials = np.arange(1, len(run.values) + 1)
+        trials = run.places
         crashed = np.isnan(run.values)
         good, unsafe = ~run.failed & ~crashed, run.failed & ~crashed
         axes.plot(trials[good], run.values[good], "o", color=colours.green, ms=5, label="succeeded")
@@ -110,7 +110,7 @@ def draw_convergence(run: Convergence, *, log: bool | None = None, theme: ThemeN
             trials[crashed], np.zeros(crashed.sum()), "x", color=colours.vermilion, ms=6, mew=1.8, label="crashed"
         )
         _strip(strip)
-        axes.set(xlabel="trials", ylabel=shorten(run.label), xlim=(0.3, len(run.values) + 0.7))
+        axes.set(xlabel="trial", ylabel=shorten(run.label), xlim=(trials[0] - 0.7, trials[-1] + 0.7))
         whole_numbers(axes)
         if history.logarithmic(run.values, log):
             axes.set_yscale("log")

@@ -91,7 +91,7 @@ def draw_convergence(run: Convergence, *, log: bool | None = None, theme: ThemeN
         raise InputError("`source` must have at least one trial; got none. Tell one.")
     colours = get_theme(theme)
     figure = make_subplots(2, 1, shared_xaxes=True, row_heights=[0.08, 1], vertical_spacing=0.02)
-    trials, crashed = np.arange(1, len(run.values) + 1), np.isnan(run.values)
+    trials, crashed = run.places, np.isnan(run.values)
     texts = np.array([safe(f"trial {number}: {text}") for number, text in zip(run.numbers, run.texts, strict=True)])
     strip = {"symbol": "x-thin", "size": 8, "line": {"width": 2.5, "color": colours.vermilion}}
     kinds = [
@@ -123,7 +123,7 @@ def draw_convergence(run: Convergence, *, log: bool | None = None, theme: ThemeN
     figure.update_yaxes(title_text=safe(run.label), row=2, col=1)
     if history.logarithmic(run.values, log):
         figure.update_yaxes(type="log", row=2, col=1)
-    figure.update_xaxes(title_text="trials", row=2, col=1)
+    figure.update_xaxes(title_text="trial", row=2, col=1)
     return dressed(figure, colours, height=380)
 
 

@@ -80,6 +80,11 @@ class View:
         return self.optimizer.best()
 
     @cached_property
+    def expected_limits(self) -> dict[str, float]:
+        """Posterior means of the limits, by output, as the models see them (the objective's negated if maximising)."""
+        return self.models.expected_thresholds()
+
+    @cached_property
     def decision(self) -> Decision:
         return decide(self.optimizer)
 

@@ -51,6 +51,16 @@ def picture_section(number: int, section: Section) -> str:
     return "".join(parts) + "</section>"
 
 
+def image_section(title: str, words: str, picture: Path) -> str:
+    """A heading with a picture from a file, which becomes part of the page."""
+    kind = mimetypes.guess_type(picture.name)[0] or ""
+    if not kind.startswith("image/"):
+        raise InputError(f"`picture` must be an image file; got {picture.name}. Save it as PNG, GIF, JPEG or SVG.")
+    content = base64.b64encode(picture.read_bytes()).decode()
+    image = f"<img src='data:{kind};base64,{content}' alt='{text(title)}' style='max-width:100%'>"
+    return f"<section><h2>{text(title)}</h2><p class='muted'>{text(words)}</p>{image}</section>"
+
+
 def asset(name: str) -> str:
     """A file that belongs to the report."""
     return (files("crashbo.report") / "assets" / name).read_text(encoding="utf-8")

@@ -97,13 +97,13 @@ def limits(view: View) -> tuple[Limit, ...]:
     working = view.models.thresholds
     known = {one.name: one.threshold for one in view.optimizer.constraints if one.threshold is not None}
     found = []
-    for name, value in view.optimizer.thresholds.items():
+    for name, expected in view.expected_limits.items():
         sign = view.sign if name == OBJECTIVE else 1.0
         fine = [one.objective if name == OBJECTIVE else one.constraints.get(name) for one in view.trials]
         seen = [sign * one for one in fine if one is not None and one <= known.get(name, math.inf)]
         worst = sign * max(seen) if seen else math.nan
         work = sign * working[name] if name in working else math.nan
-        found.append(Limit(view.label(name), name in known, known.get(name, value), work, worst))
+        found.append(Limit(view.label(name), name in known, known.get(name, sign * expected), work, worst))
     return tuple(found)
 
 

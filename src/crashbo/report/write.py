@@ -21,7 +21,24 @@ from crashbo.report.trials import trials_section
 _VERSIONS = ("torch", "botorch", "gpytorch", "numpy", "scipy", "plotly")
 
 
-def write_report(source: Source, path: str | Path, *, title: str = "CrashBO report") -> Path:
+@dataclass(frozen=True)
+class Extra:
+    """A picture of one's own in a report.
+
+    Attributes:
+        title: of its section.
+        words: under the title.
+        picture: a PNG, GIF, JPEG or SVG file; it becomes part of the report.
+    """
+
+    title: str
+    words: str
+    picture: Path
+
+
+def write_report(
+    source: Source, path: str | Path, *, title: str = "CrashBO report", extras: Sequence[Extra] = ()
+) -> Path:
     """Write a run as one HTML file: words, interactive pictures, all trials, how to repeat it.
 
     The file needs no network and no other file, and its content security policy lets nothing
@@ -32,12 +49,13 @@ def write_report(source: Source, path: str | Path, *, title: str = "CrashBO repo
             trial numbers.
         path: of the file; folders are made.
         title: of the page.
+        extras: pictures of one's own, shown after those of the model.
 
     Returns:
         The path.
     """
     target = Path(path)
-    whole = render_report(source, title=title)
+    whole = render_report(source, title=title, extras=extras)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
@@ -48,11 +66,17 @@ def write_report(source: Source, path: str | Path, *, title: str = "CrashBO repo
     return target
 
 
-def render_report(source: Source, *, title: str = "CrashBO report", when: datetime | None = None) -> str:
+def render_report(
+    source: Source,
+    *,
+    title: str = "CrashBO report",
+    extras: Sequence[Extra] = (),
+    when: datetime | None = None,
+) -> str:
     """Return the report as HTML; see `write_report`.
 
     Args:
-        source, title: as there.
+        source, title, extras: as there.
         when: the time it states; None is now.
     """
     from plotly.offline import get_plotlyjs
@@ -66,6 +90,7 @@ def render_report(source: Source, *, title: str = "CrashBO report", when: dateti
             _header(title, stamp),
             _overview(seen, weights),
             *drawn,
+            *(page.image_section(one.title, one.words, one.picture) for one in extras),
             trials_section(seen),
             _repeat(seen),
         ]

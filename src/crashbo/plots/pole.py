@@ -1,0 +1,87 @@
+"""Pictures of the pole: what a roll-out looked like, and a moving one."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.animation import FuncAnimation, PillowWriter
+from matplotlib.figure import Figure
+
+from crashbo.plots.canvas import canvas, style
+from crashbo.plots.theme import ThemeName, get_theme
+from crashbo.problems.pole.rollout import MONITOR, Outcome
+
+_LENGTH = 1.067  # m, of the pole
+_ROWS = (
+    ("angle", "angle [mrad]", 1e3, "angle"),
+    ("position", "hand [cm]", 1e2, "reach"),
+    ("command", "command [m/s²]", 1.0, None),
+)
+
+
+def plot_rollouts(rollouts: Mapping[str, Outcome], *, theme: ThemeName = "light", seconds: float = 20.0) -> Figure:
+    """Draw roll-outs over time: the pole's angle, the hand's position and what was commanded.
+
+    Args:
+        rollouts: by name, such as before and after tuning.
+        theme: "light" or "dark".
+        seconds: to show at most.
+    """
+    with canvas(theme, 7.2, 5.2) as (figure, colours):
+        panels = figure.subplots(len(_ROWS), 1, sharex=True)
+        for axes, (attribute, label, factor, limit) in zip(panels, _ROWS, strict=True):
+            for (name, outcome), colour in zip(rollouts.items(), (colours.orange, colours.blue), strict=False):
+                path = outcome.trajectory
+                shown = path.time <= min(seconds, outcome.seconds)
+                values = factor * getattr(path, attribute)[shown]
+                axes.plot(path.time[shown], values, color=colour, lw=1.1, label=name)
+            if limit is not None:
+                for side in (-1, 1):
+                    axes.axhline(side * factor * MONITOR.limits[limit], color=colours.vermilion, lw=1, ls="--")
+            axes.set_ylabel(label)
+        panels[-1].set_xlabel("time [s]")
+        panels[0].legend(loc="lower right", ncols=2, bbox_to_anchor=(1.0, 1.0), borderaxespad=0.1)
+        panels[0].set_title("Dashed: where the robot's software ends the roll-out", loc="left", color=colours.muted)
+    return figure
+
+
+def animate_rollouts(
+    rollouts: Mapping[str, Outcome], path: Path, *, seconds: float = 8.0, frames: int = 15, magnify: float = 8.0
+) -> Path:
+    """Write a GIF of poles balancing side by side.
+
+    Args:
+        rollouts: by name.
+        path: of the GIF.
+        seconds: to show.
+        frames: per second.
+        magnify: angles and positions are shown so many times larger, or one would see nothing.
+    """
+    theme = get_theme("light")
+    with mpl.rc_context(style(theme)):
+        figure = Figure(figsize=(3.0 * len(rollouts), 3.0), dpi=80, layout="constrained")
+        panels = np.atleast_1d(figure.subplots(1, len(rollouts)))
+        poles = []
+        for axes, (name, outcome) in zip(panels, rollouts.items(), strict=True):
+            axes.set(xlim=(-1.1, 1.1), ylim=(-0.15, 1.25), title=name, xticks=[], yticks=[], aspect="equal")
+            axes.grid(False)
+            axes.axhline(0.0, color=theme.muted, lw=1)
+            cost = "crashed" if outcome.cost is None else f"cost {outcome.cost:.2f}"
+            axes.text(0.5, 0.02, cost, transform=axes.transAxes, ha="center", color=theme.muted)
+            (pole,) = axes.plot([], [], color=theme.blue, lw=4, solid_capstyle="round")
+            (hand,) = axes.plot([], [], "s", color=theme.ink, ms=12)
+            poles.append((pole, hand, outcome.trajectory))
+
+        def draw(frame: int) -> list[object]:
+            for pole, hand, trajectory in poles:
+                row = min(int(np.searchsorted(trajectory.time, frame / frames)), len(trajectory.time) - 1)
+                x, angle = magnify * trajectory.position[row], magnify * trajectory.angle[row]
+                pole.set_data([x, x + _LENGTH * np.sin(angle)], [0.0, _LENGTH * np.cos(angle)])
+                hand.set_data([x], [0.0])
+            return []
+
+        moving = FuncAnimation(figure, draw, frames=int(seconds * frames))  # type: ignore[arg-type]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        moving.save(path, writer=PillowWriter(fps=frames))
+    return path
