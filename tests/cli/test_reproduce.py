@@ -22,8 +22,8 @@ def test_help_does_not_import_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_demo_leaves_pictures_and_words(tmp_path: Path) -> None:
-    result = RUNNER.invoke(app, ["demo", "--folder", str(tmp_path)])
+def test_example1_leaves_pictures_and_words(tmp_path: Path) -> None:
+    result = RUNNER.invoke(app, ["reproduce", "example1", "--plots", str(tmp_path)])
     assert result.exit_code == 0, result.output
     assert "crash above a cost of 2.028" in result.output
     for name in ("example1.png", "example1-predictive.png"):
@@ -36,6 +36,12 @@ def test_example1_as_json() -> None:
     assert abs(numbers["threshold"] - 2.0284) < 0.003
     assert numbers["converged"]
     assert numbers["pictures"] == []
+
+
+def test_pictures_of_an_experiment_without_any_are_refused_before_it_runs(tmp_path: Path) -> None:
+    result = RUNNER.invoke(app, ["reproduce", "robot5d", "--plots", str(tmp_path)])
+    assert result.exit_code != 0
+    assert "--plots" in str(result.exception)
 
 
 def test_unknown_experiment_is_refused() -> None:

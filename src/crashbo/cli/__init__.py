@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import crashbo
-from crashbo.cli import console, record, reproduce, run, studies
+from crashbo.cli import console, demo, record, reproduce, run, studies
 from crashbo.cli.options import SpaceCommand
 from crashbo.errors import CrashBOError
 
@@ -53,7 +53,7 @@ app.command(rich_help_panel=_RECORDS)(record.delete)
 app.command(rich_help_panel=_RECORDS)(record.restore)
 app.command("import", rich_help_panel=_RECORDS)(studies.import_)
 app.command(rich_help_panel=_RECORDS)(studies.export)
-app.command(rich_help_panel=_PAPER)(reproduce.demo)
+app.command(rich_help_panel=_PAPER)(demo.demo)
 app.command(rich_help_panel=_PAPER)(reproduce.reproduce)
 
 

@@ -1,4 +1,4 @@
-"""Commands that show the paper: `demo` and `reproduce`."""
+"""The command that reproduces the paper."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -34,15 +34,6 @@ class Hyperparameters(StrEnum):
 
     learned = "learned"
     fixed = "fixed"
-
-
-def demo(
-    folder: Annotated[Path, typer.Option(help="Where the pictures go.")] = Path("crashbo-demo"),
-    json_output: JsonOption = False,
-    seed: SeedOption = 0,
-) -> None:
-    """Show what the model does with three costs and two crashes (the paper's Example 1)."""
-    _example1(folder, json_output, seed)
 
 
 def reproduce(

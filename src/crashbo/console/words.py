@@ -8,6 +8,7 @@ _SENTENCES = {
     "initial": "An early point: the first ones are spread over the whole space to get to know it.",
     "success": "No point is known to be safe enough yet: this one is the most likely to work.",
     "mes": _INFORM,
+    "cmes": _INFORM,
     "mesco": _INFORM,
     "logei": "It promises the largest improvement.",
 }

@@ -17,7 +17,7 @@ from crashbo.plots.views import Source, View, modelled
 from crashbo.problems import Problem
 
 Quantity: TypeAlias = Literal["truth", "mean", "std", "success", "acquisition", "unconstrained"]
-MODES = {"mes": "mES", "mesco": "mESCO", "logei": "log EI", "success": "success probability"}
+MODES = {"cmes": "CMES", "mes": "mES", "mesco": "mESCO", "logei": "log EI", "success": "success probability"}
 
 
 @dataclass(frozen=True)

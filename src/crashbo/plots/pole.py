@@ -33,21 +33,25 @@ def plot_rollouts(rollouts: Mapping[str, Outcome], *, theme: ThemeName = "light"
         for axes, (attribute, label, factor, limit) in zip(panels, _ROWS, strict=True):
             for (name, outcome), colour in zip(rollouts.items(), (colours.orange, colours.blue), strict=False):
                 path = outcome.trajectory
-                shown = path.time <= min(seconds, outcome.seconds)
+                shown = path.time <= seconds
                 values = factor * getattr(path, attribute)[shown]
                 axes.plot(path.time[shown], values, color=colour, lw=1.1, label=name)
+                if outcome.cost is None and outcome.seconds <= seconds:
+                    row = min(int(np.searchsorted(path.time, outcome.seconds)), len(path.time) - 1)
+                    height = factor * getattr(path, attribute)[row]
+                    axes.plot(path.time[row], height, "X", color=colours.vermilion, ms=8)
             if limit is not None:
                 for side in (-1, 1):
                     axes.axhline(side * factor * MONITOR.limits[limit], color=colours.vermilion, lw=1, ls="--")
             axes.set_ylabel(label)
         panels[-1].set_xlabel("time [s]")
         panels[0].legend(loc="lower right", ncols=2, bbox_to_anchor=(1.0, 1.0), borderaxespad=0.1)
-        panels[0].set_title("Dashed: where the robot's software ends the roll-out", loc="left", color=colours.muted)
+        panels[0].set_title("Dashed: the robot's limits", loc="left", color=colours.muted)
     return figure
 
 
 def animate_rollouts(
-    rollouts: Mapping[str, Outcome], path: Path, *, seconds: float = 8.0, frames: int = 15, magnify: float = 8.0
+    rollouts: Mapping[str, Outcome], path: Path, *, seconds: float = 14.0, frames: int = 12, magnify: float = 8.0
 ) -> Path:
     """Write a GIF of poles balancing side by side.
 
@@ -60,15 +64,15 @@ def animate_rollouts(
     """
     theme = get_theme("light")
     with mpl.rc_context(style(theme)):
-        figure = Figure(figsize=(3.0 * len(rollouts), 3.0), dpi=80, layout="constrained")
+        figure = Figure(figsize=(3.6 * len(rollouts), 2.5), dpi=90, layout="constrained")
         panels = np.atleast_1d(figure.subplots(1, len(rollouts)))
         poles = []
         for axes, (name, outcome) in zip(panels, rollouts.items(), strict=True):
-            axes.set(xlim=(-1.1, 1.1), ylim=(-0.15, 1.25), title=name, xticks=[], yticks=[], aspect="equal")
+            axes.set(xlim=(-1.5, 1.5), ylim=(-0.15, 1.45), title=name, xticks=[], yticks=[], aspect="equal")
             axes.grid(False)
             axes.axhline(0.0, color=theme.muted, lw=1)
-            cost = "crashed" if outcome.cost is None else f"cost {outcome.cost:.2f}"
-            axes.text(0.5, 0.02, cost, transform=axes.transAxes, ha="center", color=theme.muted)
+            ending = f"failed after {outcome.seconds:.1f} s" if outcome.cost is None else f"cost {outcome.cost:.2f}"
+            axes.text(0.5, 0.93, ending, transform=axes.transAxes, ha="center", color=theme.muted)
             (pole,) = axes.plot([], [], color=theme.blue, lw=4, solid_capstyle="round")
             (hand,) = axes.plot([], [], "s", color=theme.ink, ms=12)
             poles.append((pole, hand, outcome.trajectory))

@@ -3,10 +3,13 @@
 import base64
 import hashlib
 import html
+import mimetypes
 from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 
+from crashbo.errors import InputError
 from crashbo.report.pictures import Section
 from crashbo.report.summary import Table
 

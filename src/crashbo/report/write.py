@@ -4,6 +4,8 @@ import json
 import math
 import os
 import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path

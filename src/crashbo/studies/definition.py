@@ -15,7 +15,7 @@ FORMAT, SPACE, CONSTRAINTS = "crashbo:format", "crashbo:space", "crashbo:constra
 SETTINGS, UNITS = "crashbo:settings", "crashbo:units"
 _FORMAT = 1
 _DIRECTIONS = ("minimize", "maximize")
-_ACQUISITIONS = ("auto", "mes", "mesco", "logei")
+_ACQUISITIONS = ("auto", "cmes", "mes", "mesco", "logei")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,170 @@
+"""The demo: tune the simulated pole-balancing robot, keep the study, leave a report."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crashbo.optimizer import Optimizer
+from crashbo.plots.figures import plot_maps
+from crashbo.plots.pole import animate_rollouts, plot_rollouts
+from crashbo.plots.run_figures import plot_convergence, plot_thresholds
+from crashbo.plots.views import View
+from crashbo.problems.pole import POLES, Evaluation, repeat, rollout
+from crashbo.problems.pole.lqr import SAFE_GAINS
+from crashbo.problems.pole.rollout import Outcome
+from crashbo.report import Extra, write_report
+from crashbo.studies import asking, recording
+from crashbo.studies.definition import Definition
+from crashbo.studies.storage import Place, find_place
+from crashbo.studies.study import Study, create_study, study_exists
+
+TRIALS = 30
+_ROBOT = POLES["robot2d"]
+_CHECKS = 5
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the demo has done so far, for whoever watches.
+
+    Attributes:
+        number: trials done.
+        total: trials in all.
+        crashes: of those done.
+        best: lowest cost so far, None if all crashed.
+        last: what became of the last trial, in words.
+        threshold: the learned crash threshold; None before there is one.
+    """
+
+    number: int
+    total: int
+    crashes: int
+    best: float | None
+    last: str
+    threshold: float | None
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What came of the demo.
+
+    Attributes:
+        place: of the study.
+        optimizer: at its end.
+        before: the safe controller the robot started with, re-evaluated.
+        after: the best guess, re-evaluated.
+        files: left behind, the report first.
+    """
+
+    place: Place
+    optimizer: Optimizer
+    before: Evaluation
+    after: Evaluation
+    files: tuple[Path, ...]
+
+    def summary(self) -> dict[str, Any]:
+        """Plain numbers, ready for JSON."""
+        best = self.optimizer.best()
+        return {
+            "trials": len(self.optimizer.trials),
+            "crashes": sum(trial.crashed for trial in self.optimizer.trials),
+            "best": best.params,
+            "success_probability": best.success_probability,
+            "safe_cost": self.before.mean,
+            "tuned_cost": self.after.mean,
+            "tuned_stable": self.after.stable,
+            "thresholds": self.optimizer.thresholds,
+            "relation": self.optimizer.crash_relation,
+            "storage": str(self.place),
+            "study": self.place.study,
+            "files": [str(path) for path in self.files],
+        }
+
+    def words(self) -> str:
+        """The result in a few sentences."""
+        numbers = self.summary()
+        settings = ", ".join(f"{name} = {value:.3f}" for name, value in numbers["best"].items())
+        steady = (
+            f"balanced in all {_CHECKS} roll-outs" if self.after.stable else f"failed in {len(self.after.failures)}"
+        )
+        return (
+            f"Tuned the robot in {numbers['trials']} trials; {numbers['crashes']} of them crashed, and no penalty was "
+            f"needed.\nBest guess: {settings}. Tried {_CHECKS} times more it {steady}, mean cost "
+            f"{self.after.mean:.3g}; the safe controller costs {self.before.mean:.3g}.\n{numbers['relation']}"
+        )
+
+
+def run_demo(folder: Path, *, seed: int = 0, trials: int = TRIALS, watch: Callable[[Step], None] | None = None) -> Demo:
+    """Tune the robot in two dimensions and write study, pictures and report.
+
+    Args:
+        folder: for everything that is left behind.
+        seed: same seed, same result.
+        trials: to run.
+        watch: called after every trial.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    study = _new_study(folder, seed)
+    for number in range(trials):
+        asked = asking.ask(study)
+        assert asked is not None
+        outcome = _ROBOT.without_recovery().rollout(asked.params, 1000 * seed + number)
+        if outcome.cost is None:
+            recording.crash(study, asked.number, outcome.reason)
+        else:
+            recording.tell(study, asked.number, outcome.cost)
+        if watch is not None:
+            watch(_step(study, number + 1, trials, outcome, asked.thresholds.get("objective")))
+    optimizer = asking.use_sampler(study).optimizer(study.inner)
+    params = optimizer.best().params
+    checks = range(10_000 * (seed + 1), 10_000 * (seed + 1) + _CHECKS)
+    safe = [rollout(SAFE_GAINS, one, _ROBOT.without_recovery().settings) for one in checks]
+    before = Evaluation(
+        tuple(one.cost for one in safe if one.cost is not None), tuple(one.reason for one in safe if one.failed)
+    )
+    first = optimizer.trials[0]
+    name = f"first trial ({first.reason})" if first.crashed else "first trial"
+    shown = {name: _ROBOT.rollout(first.params, checks[0]), "tuned": _ROBOT.rollout(params, checks[0])}
+    return Demo(study.place, optimizer, before, repeat(_ROBOT, params, checks), _files(folder, optimizer, shown))
+
+
+def _new_study(folder: Path, seed: int) -> Study:
+    """A study of its own for every run, so that earlier ones stay."""
+    number = 1
+    while study_exists(place := find_place(str(folder / "study.db"), f"demo-{number}")):
+        number += 1
+    return create_study(place, Definition(_ROBOT.space, seed=seed))
+
+
+def _step(study: Study, number: int, total: int, outcome: Outcome, threshold: float | None) -> Step:
+    records = study.records()
+    costs = [one.objective for one in records if one.objective is not None]
+    last = f"crashed: {outcome.reason}" if outcome.cost is None else f"balanced, cost {outcome.cost:.3g}"
+    return Step(number, total, number - len(costs), min(costs, default=None), last, threshold)
+
+
+def _files(folder: Path, optimizer: Optimizer, shown: dict[str, Outcome]) -> tuple[Path, ...]:
+    """Draw everything; the report comes first."""
+    seen = View(optimizer)
+    figures = {
+        "surface.png": plot_maps(seen),
+        "convergence.png": plot_convergence(seen),
+        "threshold.png": plot_thresholds(seen),
+        "rollouts.png": plot_rollouts(shown),
+    }
+    paths = [folder / name for name in figures]
+    for path, figure in zip(paths, figures.values(), strict=True):
+        figure.savefig(path)
+    moving = animate_rollouts(shown, folder / "pole.gif")
+    extras = [
+        Extra("Before and after tuning", "The first trial and the best guess, under the same disturbances.", paths[-1]),
+        Extra(
+            "The pole",
+            "Angles and positions are shown eight times larger than they are. After a failure the safe controller "
+            "takes over.",
+            moving,
+        ),
+    ]
+    report = write_report(seen, folder / "report.html", title="Tuning the pole-balancing robot", extras=extras)
+    return (report, *paths, moving)
