@@ -187,14 +187,14 @@ def test_objectives_in_their_direction(objective: str, direction: str, value: fl
 
 
 def test_outcome_constraints_become_known_limits() -> None:
-    client = make_client(outcome_constraints=["force <= 20", "speed >= 3", "speed <= 9", "2 * force + speed <= 50"])
-    attach(client, {"cost": 1.0, "force": 4.0, "speed": 5.0}, x=0.1, y=0.2)
+    client = make_client(outcome_constraints=["force <= 20", "speed >= 3", "speed <= 9", "2 * torque <= 50"])
+    attach(client, {"cost": 1.0, "force": 4.0, "speed": 5.0, "torque": 8.0}, x=0.1, y=0.2)
     optimizer = node_of(client)._current().optimizer
     limits = {one.name: one.threshold for one in optimizer.constraints}
-    assert limits == {"force": 20.0, "speed": -3.0, "speed_2": 9.0, "force_speed": 50.0}
-    assert optimizer.trials[0].constraints == {"force": 4.0, "speed": -5.0, "speed_2": 5.0, "force_speed": 13.0}
+    assert limits == {"force": 20.0, "speed": -3.0, "speed_2": 9.0, "torque": 25.0}
+    assert optimizer.trials[0].constraints == {"force": 4.0, "speed": -5.0, "speed_2": 5.0, "torque": 8.0}
     known = {name: value for name, value in thresholds(client).items() if name != "objective"}
-    assert known == pytest.approx({"force": 20.0, "speed": 3.0, "speed_2": 9.0, "force_speed": 50.0})
+    assert known == pytest.approx({"force": 20.0, "speed": 3.0, "speed_2": 9.0, "torque": 25.0})
 
 
 def test_a_known_limit_keeps_suggestions_inside() -> None:
@@ -229,6 +229,13 @@ def _with_fidelity(client: Any) -> None:
     [
         ("-cost, gain", None, None, None, r"`objective` must be one expression; got '-cost, gain'"),
         ("-cost", ["force <= 0.9 * baseline"], None, None, r"must not be relative to a baseline"),
+        (
+            "-cost",
+            ["2 * a + b <= 3"],
+            None,
+            None,
+            r"must bound one metric each; got '2 \* a \+ b <= 3', of",
+        ),
         ("-cost", ["reach <= 3"], None, None, r"`constraints` must hold metrics without a known limit; got 'reach'"),
         ("-cost", None, ["x + y <= 1"], None, r"`parameter_constraints` must be empty"),
         ("-cost", None, None, _with_logit, r"`x` must be a plain parameter; got one with logit_scale"),
@@ -378,7 +385,7 @@ def test_the_node_asks_for_an_experiment_first() -> None:
 def experiment(params: dict[str, Any]) -> dict[str, float] | None:
     if params["x"] + params["y"] > 1.2:
         return None
-    return {"cost": (params["x"] - 0.7) ** 2 / 3 + 1e-11 * params["y"], "reach": params["y"] / 7}
+    return {"cost": (params["x"] - 0.7) ** 2 / 3 + 1e-11 * params["y"], "reach": params["y"] / 7, "y": params["y"]}
 
 
 def go_on(client: Any, rounds: int) -> list[Any]:
@@ -398,7 +405,9 @@ def go_on(client: Any, rounds: int) -> list[Any]:
 def test_a_loaded_client_goes_on_exactly_as_the_saved_one(tmp_path: Path) -> None:
     fixed = {"reach": crashbo.FixedModel(lengthscale=0.3, variance=1.0)}
     options = crashbo.Options(initial=3, raw=64, samples=4, fixed=fixed)
-    client = make_client(constraints=["reach"], seed=5, options=options, crashes=["FAILED"])
+    client = make_client(
+        outcome_constraints=["2 * y <= 1.5"], constraints=["reach"], seed=5, options=options, crashes=["FAILED"]
+    )
     go_on(client, 3)
     path = str(tmp_path / "client.json")
     client.save_to_json_file(path)

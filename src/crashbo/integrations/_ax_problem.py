@@ -19,7 +19,7 @@ class Output:
         name: the constraint's in CrashBO.
         weights: of the metrics.
         threshold: None if unknown.
-        sign: -1 if a single metric was turned round because Ax wants it above its bound.
+        sign: -1 if the metric was turned round because Ax wants it above its bound.
     """
 
     name: str
@@ -133,6 +133,11 @@ def _outcome_constraint(constraint: Any, earlier: Sequence[Output]) -> Output:
             f"`outcome_constraints` must not be relative to a baseline; got {constraint.expression!r}. "
             "Write the bound as a number."
         )
+    if len(constraint.metric_names) > 1:
+        raise InputError(
+            f"`outcome_constraints` must bound one metric each; got {constraint.expression!r}, of which Ax's storage "
+            "would keep one. Report the sum as a metric of its own."
+        )
     learned = [one.name for one in earlier if one.threshold is None]
     repeated = [name for name in constraint.metric_names if name in learned]
     if repeated:
@@ -141,9 +146,8 @@ def _outcome_constraint(constraint: Any, earlier: Sequence[Output]) -> Output:
             f"which Ax bounds by {constraint.expression!r}. Drop one of the two."
         )
     sign = 1.0 if constraint.op.name == "LEQ" else -1.0
-    single = len(constraint.metric_names) == 1
-    name = _identifier("_".join(sorted(constraint.metric_names)), [one.name for one in earlier])
-    return Output(name, _weights(constraint, sign), sign * constraint.bound, sign if single else 1.0)
+    name = _identifier(constraint.metric_names[0], [one.name for one in earlier])
+    return Output(name, _weights(constraint, sign), sign * constraint.bound, sign)
 
 
 def _identifier(text: str, taken: Sequence[str]) -> str:
