@@ -1,0 +1,40 @@
+"""The page on the command line shows what the commands do."""
+
+import re
+import shlex
+from pathlib import Path
+
+from tests.cli.conftest import Call
+
+PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+
+
+def sessions() -> list[tuple[str, str]]:
+    """Every command of the page with the output shown."""
+    text = "".join(re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.S))
+    return [(found[1], found[2]) for found in re.finditer(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.M)]
+
+
+def words(text: str) -> list[str]:
+    """A text without its spacing; numbers with a point may differ between machines, those without may not."""
+    return re.sub(r"-?\d+\.\d+%?|─+", "#", text).split()
+
+
+def test_commands_do_what_the_page_shows(call: Call) -> None:
+    shown = sessions()
+    assert len(shown) >= 10
+    for command, output in shown:
+        program, *args = shlex.split(command)
+        assert program == "crashbo"
+        ran = call(*args)
+        assert ran.code == (2 if output.startswith("crashbo: ") else 0), command
+        assert words(ran.out + ran.err) == words(output), command
+
+
+def test_the_space_of_the_page_is_one(call: Call, tmp_path: Path) -> None:
+    found = re.search(r"```yaml\n(.*?)```", PAGE.read_text(), re.S)
+    assert found
+    (tmp_path / "space.yaml").write_text(found[1])
+    made = call("new", "--space", "space.yaml", "--json").json
+    assert list(made["parameters"]) == ["kp", "kd", "order", "filter"]
+    assert made["constraints"] == {"reach": None, "temp": 80}
