@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TEST_WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test check slow lint bench clean
+.PHONY: help demo test check slow lint bench integrations clean
 
 help:
 	@echo "make demo   set up and run the demo"
@@ -13,6 +13,7 @@ help:
 	@echo "make check  everything CI runs: lint, types, imports, tests"
 	@echo "make slow   the statistical tests that take minutes"
 	@echo "make bench  the benchmarks"
+	@echo "make integrations  the tests of Ax and Ray, in an environment of their own"
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -36,9 +37,18 @@ check: lint test
 slow: $(VENV)/.ready
 	$(BIN)/pytest -m slow -n $(TEST_WORKERS)
 
+# Ax and Ray are heavy: their own environment, in its own CI step.
+$(VENV)-integrations/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)-integrations
+	$(VENV)-integrations/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,ax,ray]'
+	@touch $@
+
+integrations: $(VENV)-integrations/.ready
+	$(VENV)-integrations/bin/pytest tests/integrations/test_ax.py tests/integrations/test_ray.py tests/integrations/test_extras.py
+
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/model.py
 	$(BIN)/python benchmarks/ask.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-integrations .mypy_cache .ruff_cache .pytest_cache .hypothesis
