@@ -42,7 +42,7 @@ def tell(
 
     plain, point, rest = split_words(opened.definition, words)
     _check_words(plain, point, params, ["NUMBER", "VALUE"], ["VALUE"])
-    cost = parse_number("VALUE", plain[-1])
+    cost = parse_number("VALUE", plain[-1], "For a failed trial use `crashbo crash`.")
     seen = parse_constraints(opened.definition, rest)
     if params:
         number = recording.add(opened, parse_params(opened.definition, point), cost, seen)

@@ -40,7 +40,7 @@ def run(
     ],
     trials: Annotated[int, typer.Option(min=1, help="How many the study shall have in the end.")] = 30,
     workers: Annotated[int, typer.Option(min=1, help="How many programs run at the same time.")] = 1,
-    timeout: Annotated[float | None, typer.Option(min=0.0, help="Seconds; longer is a crash.")] = None,
+    timeout: Annotated[float | None, typer.Option(min=0.001, help="Seconds; longer is a crash.")] = None,
     transient_exit: Annotated[
         str, typer.Option(metavar="CODES", help="Exit codes that say nothing about the params, as 75,111.")
     ] = "",

@@ -148,6 +148,8 @@ def _wait(process: "subprocess.Popen[bytes]", timeout: float | None, stop: threa
                 return ""
             except subprocess.TimeoutExpired:
                 continue
+        if process.poll() is not None:
+            return ""
         end_group(process)
         return "interrupted"
     except BaseException:

@@ -12,14 +12,14 @@ from crashbo.studies.definition import Definition
 _LIMIT = 1e100
 
 
-def parse_number(name: str, text: str) -> float:
-    """Return the finite number that a text stands for."""
+def parse_number(name: str, text: str, hint: str = "") -> float:
+    """Return the finite number that a text stands for; `hint` says what else to do."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or abs(value) > _LIMIT:
-        raise InputError(f"`{name}` must be a finite number; got {text!r}. For a failed trial use `crashbo crash`.")
+        raise InputError(f"`{name}` must be a finite number; got {text!r}.{hint and ' ' + hint}")
     return value
 
 
