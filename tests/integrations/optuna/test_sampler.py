@@ -90,6 +90,17 @@ class TestLearning:
         study.add_trials([old(0.1, x=0.1), old(0.3, x=0.6), old(value, x=0.9), old(0.2, x=0.3)])
         assert 0 <= study.ask({"x": UNIT}).params["x"] <= 1
 
+    def test_data_beyond_the_model_fall_back_to_a_quasi_random_point(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(self: crashbo.Optimizer) -> None:
+            raise crashbo.NumericalError("too extreme")
+
+        study = make_study()
+        study.add_trials([old(0.1, x=0.1), old(0.3, x=0.6)])
+        monkeypatch.setattr(crashbo.Optimizer, "ask", fail)
+        first, second = study.ask({"x": UNIT}), study.ask({"x": UNIT})
+        assert first.params != second.params
+        assert study.trials[-1].user_attrs["crashbo:mode"] == "initial"
+
 
 class TestConstraints:
     def test_what_is_reported_is_learned_without_being_declared(self) -> None:

@@ -179,9 +179,9 @@ class CrashBOSampler(BaseSampler):
         self._refuse_many_objectives(study)
         again = trial.system_attrs.get(RETRY_OF)
         if again is not None:
-            past = next(record for record in self._read(study) if record.number == again)
-            if param_name in _within(past.params, {param_name: param_distribution}):
-                return past.params[param_name]
+            past = {record.number: record.params for record in self._read(study)}.get(again, {})
+            if param_name in _within(past, {param_name: param_distribution}):
+                return past[param_name]
         sampler = self._independent_sampler
         if sampler is None:
             state = np.random.SeedSequence([self._settings.seed, trial.number, *param_name.encode()])
