@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import crashbo
-from crashbo.cli import console, demo, record, reproduce, run, studies
+from crashbo.cli import console, demo, record, report, reproduce, run, studies
 from crashbo.cli.options import SpaceCommand
 from crashbo.errors import CrashBOError
 
@@ -46,6 +46,7 @@ app.command(rich_help_panel=_STUDIES, context_settings=_NUMBERS)(record.crash)
 app.command(rich_help_panel=_STUDIES)(studies.status)
 app.command(rich_help_panel=_STUDIES)(studies.best)
 app.command(cls=SpaceCommand, rich_help_panel=_STUDIES)(run.run)
+app.command(rich_help_panel=_STUDIES)(report.report)
 app.command(rich_help_panel=_STUDIES)(console.console)
 app.command(rich_help_panel=_RECORDS)(studies.show)
 app.command(rich_help_panel=_RECORDS, context_settings=_NUMBERS)(record.correct)

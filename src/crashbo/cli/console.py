@@ -39,7 +39,7 @@ def console(
     from crashbo.studies.storage import find_place
     from crashbo.studies.study import open_study
 
-    if name is not None and _is_storage(name):
+    if name is not None and is_storage(name):
         storage, name = name, None
     opened = open_study(find_place(storage, study or name))
     address = Address(host, port, token, tuple(allow_host or ()))
@@ -55,6 +55,6 @@ def console(
     serve(opened, address, announce=announce)
 
 
-def _is_storage(text: str) -> bool:
+def is_storage(text: str) -> bool:
     """Whether a word is a file or a storage URL rather than a study's name."""
     return "://" in text or "/" in text or Path(text).is_file() or Path(text).suffix in (".db", ".journal")

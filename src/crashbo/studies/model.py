@@ -9,7 +9,7 @@ from crashbo.studies.asking import use_sampler
 from crashbo.studies.study import Study, counts
 
 if TYPE_CHECKING:
-    from crashbo.optimizer import Best
+    from crashbo.optimizer import Best, Optimizer
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,24 @@ def look(study: Study) -> Outlook:
     """
     from dataclasses import replace
 
-    tally = counts(study.records())
+    optimizer, _ = fitted(study)
+    best = optimizer.best()
+    params = {name: best.params[name] for name in study.definition.space}
+    return Outlook(replace(best, params=params), optimizer.thresholds)
+
+
+def fitted(study: Study) -> "tuple[Optimizer, list[int]]":
+    """Return an optimizer that has seen all trials, and their numbers in the study.
+
+    Raises:
+        InputError: while no trial is finished or crashed.
+    """
+    records = study.records()
+    tally = counts(records)
     if not tally["finished"] + tally["crashed"]:
         raise InputError("`study` must have a trial that is told before there is a best guess. Run one.")
     sampler = use_sampler(study)
     with study.guarded():
-        optimizer = sampler.optimizer(study.inner)
-    best = optimizer.best()
-    params = {name: best.params[name] for name in study.definition.space}
-    return Outlook(replace(best, params=params), optimizer.thresholds)
+        optimizer: Optimizer = sampler.optimizer(study.inner)
+    numbers = [one.number for one in records if one.status in ("finished", "crashed")]
+    return optimizer, numbers if len(numbers) == len(optimizer.trials) else list(range(len(optimizer.trials)))
