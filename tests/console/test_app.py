@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from crashbo.console.app import without_formulas
+from crashbo.console.app import SCRIPTS, without_formulas
 from crashbo.console.server import Address, listen, serving
 from crashbo.errors import InputError
 from crashbo.studies import recording
@@ -37,13 +37,13 @@ def test_the_page_and_its_files_are_there(client: Client) -> None:
     assert "style=" not in page
     assert "http://" not in page
     assert "https://" not in page
-    for name in ("app", "api", "dom", "next", "running", "trials", "charts", "map"):
+    for name in SCRIPTS:
         assert client.get(f"/{name}.js")[2]["content-type"] == "text/javascript; charset=utf-8"
     assert client.get("/style.css")[0] == client.get("/icon.svg")[0] == 200
 
 
 def test_scripts_never_make_elements_from_text(client: Client) -> None:
-    for name in ("app", "api", "dom", "next", "running", "trials", "charts", "map"):
+    for name in SCRIPTS:
         script = client.get(f"/{name}.js")[1]
         for danger in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
             assert danger not in script

@@ -27,10 +27,10 @@ from crashbo.errors import CrashBOError, InputError
 from crashbo.studies.storage import StudyError
 from crashbo.studies.transfer import export_csv
 
-_SCRIPTS = ("app", "api", "dom", "next", "running", "trials", "charts", "map")
+SCRIPTS = ("app", "api", "dom", "space", "next", "running", "trials", "charts", "map")
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
-    **{f"/{name}.js": (f"{name}.js", "text/javascript; charset=utf-8") for name in _SCRIPTS},
+    **{f"/{name}.js": (f"{name}.js", "text/javascript; charset=utf-8") for name in SCRIPTS},
     "/style.css": ("style.css", "text/css; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }

@@ -69,7 +69,7 @@ async function fetchState() {
 function render(first, changed) {
   const { info } = page.state;
   if (first) {
-    document.title = `${info.study} – CrashBO`;
+    document.title = `${info.study} · CrashBO`;
     byId("study").textContent = info.study;
     setUpTrials(page);
     setUpMap(page);

@@ -1,6 +1,7 @@
 // Pictures of the run: progress and the limit. Drawn from the trials; no model is needed.
 
 import { byId, costName, el, label, short, svg } from "/dom.js";
+import { own } from "/space.js";
 
 const MARGIN = { left: 58, right: 14, top: 14, bottom: 40 };
 
@@ -79,7 +80,7 @@ const told = (rows) => rows.filter((row) => row.status === "finished" || row.sta
 function allowed(info, row) {
   if (row.status !== "finished") return false;
   return info.constraints.every((one) => {
-    const value = row.constraints[one.name];
+    const value = own(row.constraints, one.name);
     return value !== "violated" && (one.threshold === null || typeof value !== "number" || value <= one.threshold);
   });
 }
@@ -175,14 +176,14 @@ function history(info, rows, name) {
   const found = { seen: [], believed: [], worst: [], failed: [], count: 0 };
   for (const row of told(rows)) {
     found.count += 1;
-    const value = name === "objective" ? row.objective : row.constraints[name];
+    const value = name === "objective" ? row.objective : own(row.constraints, name);
     const lost = name === "objective" ? row.status === "crashed" : value === "violated";
     if (lost) found.failed.push([found.count, row.number]);
     if (typeof value === "number") found.seen.push([found.count, value, row.number]);
     const before = found.worst.at(-1);
     if (typeof value === "number" && (!before || sign * value > sign * before[1])) found.worst.push([found.count, value]);
     else if (before) found.worst.push([found.count, before[1]]);
-    if (typeof row.thresholds[name] === "number") found.believed.push([found.count, row.thresholds[name]]);
+    if (typeof own(row.thresholds, name) === "number") found.believed.push([found.count, row.thresholds[name]]);
   }
   return found;
 }

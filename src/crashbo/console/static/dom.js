@@ -1,5 +1,7 @@
 // Small helpers: elements are made from text, never from HTML.
 
+import { own } from "/space.js";
+
 export function el(tag, props = {}, ...children) {
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(props)) {
@@ -43,9 +45,6 @@ export const label = (info, name, shown = name) => (unit(info, name) ? `${shown}
 
 export const costName = (info) => label(info, "objective", "cost");
 
-export const varying = (info) =>
-  info.parameters.filter((one) => (one.type === "choice" ? one.choices.length > 1 : one.low < one.high));
-
 // A definition list of params, large enough to read from beside a machine.
 export function paramList(info, params) {
   const list = el("dl", { class: "params" });
@@ -73,7 +72,7 @@ export function facts(info, expected, success) {
     add("success probability", percent(success), bar);
   }
   for (const one of info.constraints) {
-    const found = expected && expected.constraints && expected.constraints[one.name];
+    const found = own(expected && expected.constraints, one.name);
     if (found) add(`expected ${label(info, one.name)}`, spread(found));
   }
   return list;

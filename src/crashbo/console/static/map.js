@@ -1,6 +1,7 @@
 // The model over two parameters, or along one, the others held.
 
-import { byId, costName, el, label, later, percent, short, svg, varying } from "/dom.js";
+import { byId, costName, el, label, later, percent, short, svg } from "/dom.js";
+import { locate, own, valueAt, varying } from "/space.js";
 import { post } from "/api.js";
 import { cross, dot, empty, legend, niceTicks } from "/charts.js";
 import { openOwn } from "/next.js";
@@ -53,45 +54,12 @@ function choose(page, which, value) {
 
 // --- the other parameters ----------------------------------------------------------------------------
 
-// Where a parameter's value lies from 0 to 1, as the model sees it.
-export function locate(one, value) {
-  if (one.type === "choice") return (one.choices.findIndex((option) => option === value) + 0.5) / one.choices.length;
-  if (one.type === "int" && one.log) {
-    const start = Math.log(one.low - 0.5);
-    return (Math.log(value) - start) / (Math.log(one.high + 0.5) - start);
-  }
-  if (one.step) {
-    const cells = Math.floor((one.high - one.low) / one.step + 1e-9) + 1;
-    return (Math.round((value - one.low) / one.step) + 0.5) / cells;
-  }
-  if (one.log) return Math.log(value / one.low) / Math.log(one.high / one.low);
-  return (value - one.low) / (one.high - one.low);
-}
-
-// The value at a position from 0 to 1.
-export function valueAt(one, position) {
-  if (one.type === "choice") return one.choices[Math.min(Math.floor(position * one.choices.length), one.choices.length - 1)];
-  if (one.type === "int" && one.log) {
-    const start = Math.log(one.low - 0.5);
-    return Math.min(Math.max(Math.round(Math.exp(start + position * (Math.log(one.high + 0.5) - start))), one.low), one.high);
-  }
-  if (one.step) {
-    const cells = Math.floor((one.high - one.low) / one.step + 1e-9) + 1;
-    return Number((one.low + Math.min(Math.floor(position * cells), cells - 1) * one.step).toPrecision(12));
-  }
-  const value = one.log ? one.low * (one.high / one.low) ** position : one.low + position * (one.high - one.low);
-  return Math.min(Math.max(Number(value.toPrecision(6)), one.low), one.high);
-}
-
 function held(page) {
   const { info, best, offer } = page.state;
   const start = (best && best.params) || (offer && offer.params) || {};
-  const values = {};
-  for (const one of info.parameters) {
-    const usual = Object.hasOwn(start, one.name) ? start[one.name] : valueAt(one, 0.5);
-    values[one.name] = view.touched && Object.hasOwn(view.at, one.name) ? view.at[one.name] : usual;
-  }
-  return values;
+  const known = { ...start, ...(view.touched ? view.at : {}) };
+  const value = (one) => (Object.hasOwn(known, one.name) ? known[one.name] : valueAt(one, 0.5));
+  return Object.fromEntries(info.parameters.map((one) => [one.name, value(one)]));
 }
 
 // As the console reads params: choices by index.
@@ -108,9 +76,8 @@ function heldControls(page) {
     const shown = el("output", { for: id, text: short(values[one.name]) });
     const slider = el("input", { id, type: "range", min: 0, max: 1000, step: 1, value: Math.round(1000 * locate(one, values[one.name])), "aria-valuetext": short(values[one.name]) });
     slider.addEventListener("input", () => {
-      view.at = held(page);
+      view.at = { ...held(page), [one.name]: valueAt(one, Number(slider.value) / 1000) };
       view.touched = true;
-      view.at[one.name] = valueAt(one, Number(slider.value) / 1000);
       shown.textContent = short(view.at[one.name]);
       slider.setAttribute("aria-valuetext", shown.textContent);
       change();
@@ -356,7 +323,7 @@ function drawLine(page, x, found, size) {
   const values = found.layers[view.layer];
   const spreads = view.layer === "mean" ? found.layers.std : found.layers[view.layer.replace("constraint:", "std:")];
   const band = view.layer === "mean" || view.layer.startsWith("constraint:") ? spreads : null;
-  const measured = (row) => (view.layer === "mean" ? row.objective : row.constraints[view.layer.slice("constraint:".length)]);
+  const measured = (row) => (view.layer === "mean" ? row.objective : own(row.constraints, view.layer.slice("constraint:".length)));
   const seen = band ? page.rows.filter((row) => row.status === "finished").map(measured).filter((value) => typeof value === "number") : [];
   let low = Math.min(...values.map((value, i) => value - (band ? 2 * band[i] : 0)), ...seen);
   let high = Math.max(...values.map((value, i) => value + (band ? 2 * band[i] : 0)), ...seen);

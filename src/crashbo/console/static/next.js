@@ -2,6 +2,7 @@
 
 import { byId, costName, el, facts, field, later, paramList, label, percent, say, setError, short, showErrors, spread } from "/dom.js";
 import { post } from "/api.js";
+import { own, valueAt } from "/space.js";
 
 export function renderNext(page) {
   const { offer, model, info } = page.state;
@@ -65,12 +66,15 @@ async function claim(page, what, offer) {
 
 export function openOwn(page, start = null) {
   const { info, offer, best } = page.state;
-  const values = start || (offer && offer.params) || (best && best.params) || {};
+  const last = page.rows.at(-1);
+  const values = start || (offer && offer.params) || (best && best.params) || (last && last.params);
   const dialog = byId("own");
   const fields = {};
   const shown = el("div", { class: "prediction", role: "status" }, el("p", { class: "muted", text: "Enter values to see what the model expects." }));
   const rows = info.parameters.map((one, index) => {
-    const input = one.type === "choice" ? choice(one, values[one.name]) : number(one, values[one.name]);
+    const known = own(values, one.name);
+    const value = known === undefined ? valueAt(one, 0.5) : known;
+    const input = one.type === "choice" ? choice(one, value) : number(one, value);
     fields[`param:${one.name}`] = input;
     return field(`own-${index}`, label(info, one.name), input, one.type === "choice" ? "" : range(one));
   });
@@ -130,7 +134,7 @@ async function showPrediction(info, fields, shown) {
   } catch (problem) {
     if (mine !== asked) return;
     if (Object.keys(problem.fields).length) {
-      for (const [name, input] of Object.entries(fields)) setError(input, problem.fields[name]);
+      for (const [name, input] of Object.entries(fields)) setError(input, own(problem.fields, name));
       shown.replaceChildren(el("p", { class: "muted", text: "No prediction for these values." }));
     } else shown.replaceChildren(el("p", { class: "muted", text: `No prediction: ${problem.message} You can start it anyway.` }));
   }

@@ -2,6 +2,7 @@
 
 import { byId, costName, el, facts, field, label, paramList, say, short, showErrors } from "/dom.js";
 import { post } from "/api.js";
+import { own } from "/space.js";
 
 const cards = new Map();
 
@@ -95,9 +96,9 @@ export function outcomeFields(info, id, start = null) {
   const objective = el("input", { type: "text", inputmode: "decimal", autocomplete: "off", maxlength: 40, value: cost });
   const inputs = { objective };
   const nodes = [field(`${id}-cost`, costName(info), objective)];
-  const broken = {};
+  const broken = new Map();
   info.constraints.forEach((one, index) => {
-    const value = start ? start.constraints[one.name] : undefined;
+    const value = start ? own(start.constraints, one.name) : undefined;
     const text = typeof value === "number" ? String(value) : "";
     const input = el("input", { type: "text", inputmode: "decimal", autocomplete: "off", maxlength: 40, value: text });
     const box = el("input", { type: "checkbox", id: `${id}-broken-${index}` });
@@ -107,7 +108,7 @@ export function outcomeFields(info, id, start = null) {
       input.disabled = box.checked;
     });
     inputs[`constraint:${one.name}`] = input;
-    broken[one.name] = box;
+    broken.set(one.name, box);
     const limit = one.threshold === null ? "" : `limit ${short(one.threshold)}`;
     const node = field(`${id}-constraint-${index}`, label(info, one.name), input, limit);
     node.append(el("label", { class: "check", for: box.id }, box, "broke its limit, no value"));
@@ -117,13 +118,8 @@ export function outcomeFields(info, id, start = null) {
 }
 
 export function readConstraints(info, fields) {
-  const found = {};
-  for (const one of info.constraints) {
-    const text = fields.inputs[`constraint:${one.name}`].value.trim();
-    if (fields.broken[one.name].checked) found[one.name] = "violated";
-    else if (text) found[one.name] = text;
-  }
-  return found;
+  const value = (name) => (fields.broken.get(name).checked ? "violated" : fields.inputs[`constraint:${name}`].value.trim());
+  return Object.fromEntries(info.constraints.map((one) => [one.name, value(one.name)]).filter(([, text]) => text));
 }
 
 async function store(page, number, what, body, text, inputs, place) {

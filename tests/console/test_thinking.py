@@ -1,0 +1,175 @@
+"""What the model says to the page is what the optimizer says."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crashbo.console.desk import Desk, Offer
+from crashbo.console.snapshot import Reader
+from crashbo.console.thinking import CELLS, Thinker
+from crashbo.errors import InputError, NumericalError
+from crashbo.studies import recording
+from crashbo.studies.asking import ask
+from crashbo.studies.model import look
+from crashbo.studies.study import Study
+from tests.console.helpers import make_study, reopen
+
+QUICK = {"raw": 64, "samples": 4}
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    """An empty study whose search is coarse."""
+    return make_study(tmp_path, options=QUICK)
+
+
+def told(study: Study, count: int = 5) -> Study:
+    """The study after some trials; kp above 7 crashes."""
+    for params in study.definition.space.sobol(count, 3):
+        cost = (params["kp"] - 5) ** 2 / 10 + params["kd"]
+        crashed = params["kp"] > 7
+        recording.add(study, params, None if crashed else cost, {} if crashed else {"reach": params["kp"]}, "fell")
+    return study
+
+
+def thinker(study: Study) -> Thinker:
+    fresh = reopen(study)
+    return Thinker(fresh, Reader(fresh))
+
+
+def said(found: Thinker, kind: str) -> Any:
+    return next(one for one in found.look() if one["kind"] == kind)
+
+
+def test_all_is_as_on_the_command_line(study: Study) -> None:
+    steps = list(thinker(told(study)).look())
+    assert [one["kind"] for one in steps] == ["model", "offer", "best", "relation", "thresholds"]
+    outlook = look(reopen(study))
+    assert steps[2]["best"]["params"] == outlook.best.params
+    assert steps[2]["best"]["objective"] == [outlook.best.mean, outlook.best.std]
+    assert steps[4]["thresholds"] == outlook.thresholds
+    asked = ask(reopen(study))
+    assert asked is not None
+    offer = steps[1]["offer"]
+    assert offer["params"] == asked.params
+    assert offer["beliefs"]["why"] == asked.why
+    assert offer["beliefs"]["success_probability"] == asked.success_probability
+    assert offer["beliefs"]["thresholds"] == asked.thresholds
+
+
+def test_an_empty_study_has_a_suggestion_but_no_model(study: Study) -> None:
+    found = thinker(study)
+    steps = list(found.look())
+    assert [(one["kind"], one.get("ready")) for one in steps] == [("model", False), ("offer", None)]
+    assert steps[1]["offer"]["expected"] == {}
+    with pytest.raises(InputError, match="needs a first result"):
+        found.predict({"kp": 1.0, "kd": 0.5})
+
+
+def test_predictions_are_in_the_studys_own_direction(tmp_path: Path) -> None:
+    study = make_study(tmp_path, direction="maximize", constraints=[], options=QUICK)
+    for params in study.definition.space.sobol(5, 3):
+        recording.add(study, params, 100 + params["kp"])
+    found = thinker(study)
+    said(found, "model")
+    mean, std = found.predict({"kp": 5.0, "kd": 0.5})["objective"]
+    assert abs(mean - 105) < 1
+    assert 0 < std < 2
+    picture = found.picture("kp", None, {"kp": 5.0, "kd": 0.5})
+    assert np.isclose(picture["layers"]["mean"][50], mean, rtol=1e-4)
+
+
+def test_only_crashes_give_chances_but_no_cost(study: Study) -> None:
+    recording.add(study, {"kp": 5.0, "kd": 0.5}, None)
+    found = thinker(study)
+    said(found, "model")
+    there, away = found.predict({"kp": 5.0, "kd": 0.5}), found.predict({"kp": 0.0, "kd": 0.0})
+    assert there["objective"] is None
+    assert there["success_probability"] < away["success_probability"]
+    assert set(found.picture("kp", "kd", {"kp": 5.0, "kd": 0.5})["layers"]) == {"success"}
+    assert said(found, "best")["best"]["objective"] is None
+
+
+def test_a_map_shows_what_is_predicted(tmp_path: Path) -> None:
+    parameters = {"kp": {"low": 0.01, "high": 10, "log": True}, "order": {"low": 1, "high": 4, "type": "int"}}
+    study = make_study(
+        tmp_path, parameters={**parameters, "filter": ["none", "butter"]}, constraints=["reach"], options=QUICK
+    )
+    for params in study.definition.space.sobol(5, 3):
+        recording.add(study, params, params["kp"] + params["order"], {"reach": params["kp"]})
+    found = thinker(study)
+    said(found, "model")
+    at = {"kp": 1.0, "order": 2, "filter": "none"}
+    picture = found.picture("kp", "filter", at)
+    assert (picture["columns"], picture["rows"]) == (CELLS, CELLS)
+    space = study.definition.space
+    for column, row in ((0, 0), (7, 40), (40, 12)):
+        point = at | {"kp": space["kp"].at((column + 0.5) / CELLS), "filter": space["filter"].at((row + 0.5) / CELLS)}
+        expected = found.predict(point)
+        place = row * CELLS + column
+        for layer, value in (
+            ("mean", expected["objective"][0]),
+            ("std", expected["objective"][1]),
+            ("success", expected["success_probability"]),
+            ("constraint:reach", expected["constraints"]["reach"][0]),
+        ):
+            assert math.isclose(picture["layers"][layer][place], value, rel_tol=1e-4), layer
+
+
+def test_a_skipped_suggestion_does_not_come_back(study: Study) -> None:
+    found = thinker(told(study))
+    first = said(found, "offer")
+    offer = Offer("", first["basis"], first["count"], first["offer"]["params"])
+    Desk(study).skip(offer)
+    second = said(thinker(study), "offer")["offer"]
+    space = study.definition.space
+    apart = np.abs(space.encode(second["params"]) - space.encode(offer.params)).max()
+    assert apart > 0.03
+
+
+def test_what_did_not_count_is_offered_again(study: Study) -> None:
+    desk = Desk(study)
+    number = desk.start({"kp": 2.0, "kd": 0.5})
+    recording.transient(study, number, "no connection")
+    found = thinker(study)
+    step = said(found, "offer")
+    assert (step["offer"]["params"], step["offer"]["retry_of"]) == ({"kp": 2.0, "kd": 0.5}, number)
+    desk.take(Offer("", step["basis"], step["count"], step["offer"]["params"], retry_of=number))
+    assert said(found, "offer")["offer"].get("retry_of") is None
+    assert reopen(study).records()[1].retry_of == number
+
+
+def test_the_queue_comes_first(study: Study) -> None:
+    study.inner.enqueue_trial({"kp": 3.0})  # incomplete: left to workers
+    study.inner.enqueue_trial({"kp": 3.0, "kd": 99.0})  # outside the space
+    study.inner.enqueue_trial({"kp": 3.0, "kd": 0.25})
+    offer = said(thinker(study), "offer")["offer"]
+    assert (offer["params"], offer["waiting"]) == ({"kp": 3.0, "kd": 0.25}, 2)
+
+
+def test_without_new_results_nothing_is_fitted_again(study: Study) -> None:
+    found = thinker(told(study))
+    said(found, "model")
+    models = found.optimizer.surrogates() if found.optimizer else None
+    Desk(study).start({"kp": 2.0, "kd": 0.5})
+    said(found, "model")
+    assert found.optimizer is not None
+    assert found.optimizer.surrogates() is models
+    assert len(found.optimizer.pending) == 1
+    recording.add(study, {"kp": 1.0, "kd": 0.1}, 2.0, {"reach": 1.0})
+    said(found, "model")
+    assert found.optimizer.surrogates() is not models
+
+
+def test_a_model_that_fails_still_suggests(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: Any) -> Any:
+        raise NumericalError("no Cholesky factor")
+
+    monkeypatch.setattr("crashbo.optimizer.Optimizer.surrogates", broken)
+    steps = list(thinker(told(study)).look())
+    assert [one["kind"] for one in steps] == ["model", "offer"]
+    assert "cannot be fitted" in steps[0]["problem"]
+    assert set(steps[1]["offer"]["params"]) == {"kp", "kd"}
