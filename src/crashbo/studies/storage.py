@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import os
 import re
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -112,6 +113,7 @@ def _open_database(place: Place, quick: bool) -> Any:
         )
     if sqlite:
         _lock_from_the_start(storage.engine)
+    weakref.finalize(storage, storage.engine.dispose)  # close its connections, when the process ends at the latest
     return storage
 
 
