@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TEST_WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test check slow lint bench integrations clean
+.PHONY: help demo test check slow lint bench images integrations clean
 
 help:
 	@echo "make demo   set up and run the demo"
@@ -13,6 +13,7 @@ help:
 	@echo "make check  everything CI runs: lint, types, imports, tests"
 	@echo "make slow   the statistical tests that take minutes"
 	@echo "make bench  the benchmarks"
+	@echo "make images  the pictures of the docs"
 	@echo "make integrations  the tests of Ax and Ray, in an environment of their own"
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -45,6 +46,9 @@ $(VENV)-integrations/.ready: pyproject.toml constraints.txt
 
 integrations: $(VENV)-integrations/.ready
 	$(VENV)-integrations/bin/pytest tests/integrations/test_ax.py tests/integrations/test_ray.py tests/integrations/test_extras.py
+
+images: $(VENV)/.ready
+	$(BIN)/python docs/make_images.py
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/model.py
