@@ -68,14 +68,14 @@ def test_every_kind_of_crash_has_its_reason(tune: Call, call: Call, tmp_path: Pa
         "7) echo 0.5 reach=violated;;\n"
         "esac\n"
     )
-    options = ("--constraint", "reach", "--trials", 8, "--timeout", 1)
+    options = ("--constraint", "reach", "--trials", 8, "--timeout", 4)
     assert tune(*options, "--", "sh", "program.sh").code == 0
     found = trials(call)
     assert [one["status"] for one in found] == ["crashed"] * 7 + ["finished"]
     assert [one["reason"] for one in found] == [
         "exit code 3: motor stalled",
         "killed by SIGSEGV",
-        "timeout after 1 s",
+        "timeout after 4 s",
         "fell",
         "exit code 1",
         "the cost is nan",
@@ -85,7 +85,7 @@ def test_every_kind_of_crash_has_its_reason(tune: Call, call: Call, tmp_path: Pa
     seen = [one["constraints"] for one in found]
     assert seen == [{}, {}, {}, {"reach": 4.0}, {"reach": 5.0}, {}, {"reach": 1.0}, {"reach": "violated"}]
     child = int((tmp_path / "child").read_text())
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while Path(f"/proc/{child}").exists():  # what a program started ends with it
         assert time.monotonic() < until
         time.sleep(0.01)

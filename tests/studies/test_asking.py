@@ -51,7 +51,7 @@ def test_an_ask_waits_for_its_turn(tmp_path: Path) -> None:
     assert thread.is_alive()
     assert found == []
     recording.transient(study, first, "over")
-    thread.join(30)
+    thread.join(300)
     assert found
 
 

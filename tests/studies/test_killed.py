@@ -22,7 +22,7 @@ def finished(study: Study) -> dict[int, float | None]:
     return {record.number: record.objective for record in study.records() if record.status == "finished"}
 
 
-def wait_for(condition: object, seconds: float = 120.0) -> None:
+def wait_for(condition: object, seconds: float = 300.0) -> None:
     assert callable(condition)
     until = time.monotonic() + seconds
     while not condition():
@@ -88,7 +88,7 @@ def test_what_a_killed_run_left_behind_is_ended_and_offered_again(tmp_path: Path
     child = int((tmp_path / "pid").read_text())
     os.kill(child, 0)  # the program does not know that its parent is gone
     assert Watch().release(study) == [0]
-    wait_for(lambda: gone(child), 10)
+    wait_for(lambda: gone(child))
     [lost] = study.records()
     assert lost.transient
     assert lost.reason == "its worker was lost"
@@ -115,7 +115,7 @@ def test_ctrl_c_leaves_finished_trials_and_a_transient_one(tmp_path: Path) -> No
     wait_for(lambda: "child" in study.trial(2).user_attrs["crashbo:worker"])
     assert process.pid is not None
     os.kill(process.pid, signal.SIGINT)
-    process.join(60)
+    process.join(300)
     assert process.exitcode == 130
     assert "Interrupted; the same command goes on from here. 2 trials finished" in (tmp_path / "cli.out").read_text()
     last = study.records()[2]

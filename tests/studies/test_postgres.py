@@ -13,16 +13,23 @@ from tests.studies.helpers import start_cli
 PROGRAM = ("sh", "-c", 'echo "$CRASHBO_TRIAL" >> started; sleep 0.2; test "$CRASHBO_KIND" = good || exit 1; echo {x}')
 
 
-def run_together(url: str, folder: Path, workers: int, trials: int, initial: int) -> Study:
+LITTLE_EFFORT = {"initial": 10, "raw": 64, "samples": 3}  # of the search; the models are fitted as ever
+
+
+def run_together(url: str, folder: Path, workers: int, trials: int, options: dict[str, int]) -> Study:
     """Let several processes run one study to its end."""
     place = Place(url, f"{workers}-workers")
     parameters = {"x": [0.0, 1.0], "y": [0.0, 1.0], "kind": ["good", "good_too", "bad"]}
-    create_study(place, make_definition(parameters, options={"initial": initial}))
-    options = ("--storage", url, "--study", place.study, "--trials", trials)
-    started = [start_cli(folder, "run", *options, "--", *PROGRAM) for _ in range(workers)]
-    for process in started:
-        process.join(900)
-        assert process.exitcode == 0, (folder / "cli.out").read_text()
+    create_study(place, make_definition(parameters, options=options))
+    place_options = ("--storage", url, "--study", place.study, "--trials", trials)
+    started = [start_cli(folder, "run", *place_options, "--", *PROGRAM) for _ in range(workers)]
+    try:
+        for process in started:
+            process.join(3000)
+            assert process.exitcode == 0, (folder / "cli.out").read_text()
+    finally:
+        for process in started:
+            process.kill()
     return open_study(place)
 
 
@@ -46,12 +53,12 @@ def check(study: Study, folder: Path, trials: int) -> None:
 
 
 def test_three_processes_share_a_study(postgres: str, tmp_path: Path) -> None:
-    check(run_together(postgres, tmp_path, workers=3, trials=24, initial=22), tmp_path, 24)
+    check(run_together(postgres, tmp_path, workers=3, trials=24, options={"initial": 22}), tmp_path, 24)
 
 
 @pytest.mark.slow
 def test_eight_processes_share_a_study(postgres: str, tmp_path: Path) -> None:
-    check(run_together(postgres, tmp_path, workers=8, trials=200, initial=10), tmp_path, 200)
+    check(run_together(postgres, tmp_path, workers=8, trials=200, options=LITTLE_EFFORT), tmp_path, 200)
 
 
 def test_a_wrong_password_is_said_without_it(postgres: str) -> None:

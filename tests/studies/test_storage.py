@@ -82,6 +82,6 @@ def test_no_two_processes_take_the_same_trial_from_a_file(tmp_path: Path) -> Non
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(120)
+        worker.join(300)
         assert worker.exitcode == 0
     assert sorted(map(int, taken.read_text().split())) == list(range(20))
