@@ -77,7 +77,7 @@ class QuickModel:
         self.say(kind="offer", offer={"params": params, "beliefs": beliefs, "expected": expected}, problem="", **about)
         if told:
             best = {"params": params, "objective": [1.0, 0.1], "success_probability": 0.9, "feasible": True}
-            self.say(kind="best", best=best, thresholds={"objective": 4.0, "reach": 9.0}, **about)
+            self.say(kind="best", best=best, limits={"objective": 4.0, "reach": 9.0}, **about)
 
     def _expected(self, params: dict[str, Any]) -> dict[str, Any]:
         point = self.study.definition.space.encode(params)

@@ -28,7 +28,9 @@ class Beliefs:
 
     Attributes:
         offer: the suggestion, until it is taken.
-        best, thresholds: as JSON.
+        best: as JSON.
+        limits: that the models work with, close to the worst value that worked.
+        thresholds: expected values of the same.
         relation: what crashes have to do with the cost, in words.
         basis: of the models that are fitted now.
         ready: whether there is a model to ask.
@@ -38,6 +40,7 @@ class Beliefs:
 
     offer: Offer | None = None
     best: dict[str, Any] | None = None
+    limits: dict[str, float] = field(default_factory=dict)
     thresholds: dict[str, float] = field(default_factory=dict)
     relation: str = ""
     basis: str = ""
@@ -175,7 +178,7 @@ class Hub:
                 made = _offer(said)
                 beliefs.offer = None if made.key in self._over else made
             elif kind == "best":
-                beliefs.best = {**said["best"], "basis": said["basis"]}
+                beliefs.best, beliefs.limits, beliefs.thresholds = said["best"], said["limits"], {}
             elif kind == "failed":
                 beliefs.failed, beliefs.offer = True, None
                 self._look_again = time.monotonic() + _AGAIN_SECONDS
@@ -252,6 +255,7 @@ class Hub:
             "best_trial": None if seen is None else best_trial(self.study, seen),
             "offer": self._offer_json(),
             "best": beliefs.best,
+            "limits": beliefs.limits,
             "thresholds": beliefs.thresholds,
             "relation": beliefs.relation,
             "model": {

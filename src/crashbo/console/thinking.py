@@ -48,10 +48,10 @@ class Thinker:
         offer = self._offer()
         yield {"kind": "offer", **self._about(), "offer": offer, "problem": self.problem}
         if self._has_model():
-            yield {"kind": "best", **self._about(), "best": self._best(), "thresholds": self._working()}
+            yield {"kind": "best", **self._about(), "best": self._best(), "limits": self._working()}
             yield {"kind": "relation", **self._about(), "relation": self._known.crash_relation}
             if len(self._known.trials) <= _EXPECT_UP_TO:
-                yield {"kind": "thresholds", **self._about(), "thresholds": self._known.thresholds}
+                yield {"kind": "thresholds", **self._about(), "thresholds": self._expected()}
 
     def _about(self) -> dict[str, Any]:
         return {"basis": self._seen.basis, "count": len(self._seen.rows)}
@@ -175,8 +175,14 @@ class Thinker:
 
     def _working(self) -> dict[str, float]:
         """The limits the models work with; those of the objective in its own direction."""
-        found = self._known.surrogates().thresholds
+        models = self._known.surrogates()
+        found = {name: one for name, one in models.thresholds.items() if models.any_stable or name != OBJECTIVE}
         return {name: self._known._sign * value if name == OBJECTIVE else value for name, value in found.items()}
+
+    def _expected(self) -> dict[str, float]:
+        """Expected values of the limits; without any cost there is none of the objective."""
+        stable = self._known.surrogates().any_stable
+        return {name: one for name, one in self._known.thresholds.items() if stable or name != OBJECTIVE}
 
     def picture(self, x: str, y: str | None, params: Mapping[str, Any]) -> dict[str, Any]:
         """The models over two parameters, or along one, the others held.

@@ -93,10 +93,11 @@ export function renderConvergence(page) {
   const crashes = rows.filter((row) => row.status === "crashed").length;
   figure.dataset.trials = rows.length;
   if (!rows.length) return empty(figure, "Nothing to show yet: no trial has a result.");
+  if (!costs.length) return empty(figure, `${rows.length} results, all of them crashed: no cost has been seen yet.`);
   const lane = crashes ? 22 : 0;
   const chart = frame(figure.querySelector(".plot"), {
     x: { low: 0, high: rows.length + 1 },
-    y: costs.length ? bounds(costs) : { low: 0, high: 1, log: false },
+    y: bounds(costs),
     xLabel: "results",
     yLabel: costName(info),
     lane,
@@ -129,17 +130,18 @@ function drawRun(chart, info, rows) {
 // --- the limit -------------------------------------------------------------------------------------
 
 let output = "";
+let chosen = ""; // by a person
 
 export function renderLimit(page) {
-  const { info, thresholds } = page.state;
+  const { info, limits, thresholds, relation } = page.state;
   const figure = byId("limit");
   const known = info.constraints.filter((one) => one.threshold !== null).map((one) => one.name);
-  const names = ["objective", ...info.constraints.map((one) => one.name)].filter((name) => Object.hasOwn(thresholds, name) || page.rows.some((row) => Object.hasOwn(row.thresholds, name)));
+  const names = ["objective", ...info.constraints.map((one) => one.name)].filter((name) => Object.hasOwn(limits, name) || Object.hasOwn(thresholds, name) || page.rows.some((row) => Object.hasOwn(row.thresholds, name)));
   controls(page, info, names);
   figure.dataset.trials = told(page.rows).length;
-  if (!names.length) return empty(figure, "No limit is known yet. It is learned from the first crash, or the first broken limit.");
-  if (!names.includes(output)) [output] = names;
-  const now = Object.hasOwn(thresholds, output) ? thresholds[output] : null;
+  if (!names.length) return empty(figure, relation || "No limit is known yet. It is learned from costs and crashes, or from broken limits.");
+  output = names.includes(chosen) ? chosen : names[0];
+  const now = own(limits, output) ?? own(thresholds, output) ?? null;
   const parts = history(info, page.rows, output);
   const values = [...parts.seen, ...parts.believed, ...parts.worst].map((one) => one[1]);
   if (now !== null) values.push(now);
@@ -151,9 +153,13 @@ export function renderLimit(page) {
   return undefined;
 }
 
-function limitWords({ relation }, now, given) {
-  const value = now === null ? "" : given ? `The limit is given: ${short(now, 4)}. ` : `The model puts the limit at ${short(now, 4)}. `;
-  return value + (output === "objective" ? relation : "Values above it are taken for failures.");
+function limitWords({ relation, limits, thresholds }, now, given) {
+  const expected = own(thresholds, output);
+  const works = Object.hasOwn(limits, output);
+  const doubt = expected === undefined || !works ? "" : `, which is on the safe side: ${short(expected, 4)} is the expected value`;
+  const learned = `The model ${works ? "works with" : "expects"} a limit of ${short(now, 4)}${doubt}.`;
+  const value = given ? `The limit is given: ${short(now, 4)}.` : learned;
+  return `${now === null ? "" : value} ${output === "objective" ? relation : ""}`.trim();
 }
 
 function controls(page, info, names) {
@@ -163,9 +169,9 @@ function controls(page, info, names) {
   place.dataset.key = key;
   if (names.length < 2) return place.replaceChildren();
   const select = el("select", { id: "limit-output" }, ...names.map((name) => el("option", { value: name, text: name === "objective" ? costName(info) : label(info, name) })));
-  select.value = names.includes(output) ? output : names[0];
+  select.value = names.includes(chosen) ? chosen : names[0];
   select.addEventListener("change", () => {
-    output = select.value;
+    chosen = select.value;
     renderLimit(page);
   });
   return place.replaceChildren(el("label", { for: "limit-output" }, "Limit of", select));

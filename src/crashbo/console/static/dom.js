@@ -34,8 +34,8 @@ export function short(value, digits = 5) {
 }
 
 export const percent = (value) => {
-  if (value > 0.99 && value < 1) return "over 99 %";
-  if (value < 0.01 && value > 0) return "under 1 %";
+  if (value > 0.99) return "over 99 %";
+  if (value < 0.01) return "under 1 %";
   return `${Math.round(100 * value)} %`;
 };
 

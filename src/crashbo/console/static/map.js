@@ -1,6 +1,6 @@
 // The model over two parameters, or along one, the others held.
 
-import { byId, costName, el, label, later, percent, short, svg } from "/dom.js";
+import { byId, costName, el, label, later, short, svg } from "/dom.js";
 import { locate, own, valueAt, varying } from "/space.js";
 import { post } from "/api.js";
 import { cross, dot, empty, legend, niceTicks } from "/charts.js";
@@ -140,8 +140,8 @@ function draw(page) {
   const plot = figure.querySelector(".plot");
   const found = view.shown;
   if (!Object.hasOwn(found.layers, view.layer)) {
-    empty(figure, view.layer === "success" ? "The model has no answer." : "No value of this has been seen yet; the success probability can be shown.");
-    return;
+    view.layer = "success"; // the one thing known before any value has been seen
+    byId("map-layer").value = view.layer;
   }
   const one = Object.fromEntries(info.parameters.map((parameter) => [parameter.name, parameter]));
   const width = Math.max(plot.clientWidth, 240);
@@ -239,7 +239,7 @@ function scaleBar(low, high, chance) {
   const canvas = el("canvas", { width: 128, height: 1, class: "scale", "aria-hidden": "true" });
   const values = Array.from({ length: 128 }, (_, i) => i / 127);
   paint(canvas, { columns: 128, rows: 1 }, values, 0, 1, chance ? CHANCE : VIRIDIS);
-  const text = (value) => (chance ? percent(value) : short(value, 3));
+  const text = (value) => (chance ? `${100 * value} %` : short(value, 3));
   return el("div", { class: "scale-row" }, el("span", { text: text(low) }), canvas, el("span", { text: text(high) }));
 }
 

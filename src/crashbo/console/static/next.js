@@ -28,7 +28,7 @@ function offered(page, offer) {
   const { info, model } = page.state;
   const parts = [paramList(info, offer.params), facts(info, offer.expected, offer.success_probability)];
   if (offer.why) parts.push(el("p", { class: "why", text: offer.why }));
-  if (!offer.expected.trials) parts.push(el("p", { class: "muted", text: "No prediction yet: the model needs a first result." }));
+  if (!offer.expected.trials && !page.state.counts.finished && !page.state.counts.crashed) parts.push(el("p", { class: "muted", text: "No prediction yet: the model needs a first result." }));
   if (model.problem) parts.push(el("p", { class: "note bad", text: model.problem }));
   if (!offer.current) parts.push(el("p", { class: "computing", text: "Taking the latest result into account …" }));
   else if (model.busy) parts.push(el("p", { class: "computing", text: "An updated suggestion is being computed …" }));
