@@ -382,6 +382,11 @@ class TestOptunasWays:
         with pytest.raises(crashbo.InputError, match=message):
             CrashBOSampler(**settings)
 
+    def test_by_default_a_crash_is_a_bad_value(self) -> None:
+        study = make_study(CrashBOSampler())
+        study.add_trial(old(1.0, x=0.1))
+        assert study.sampler.optimizer(study).options == crashbo.Options(crashes="absorb")
+
 
 class TestReproducibility:
     def test_without_a_seed_studies_differ(self) -> None:
