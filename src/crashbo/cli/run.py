@@ -139,6 +139,7 @@ class _Display:
     study: "Study"
     bar: Any
     task: Any
+    crashed: int = 0
     under_way: set[int] = field(default_factory=set)
 
     def notice(self, asked: "Asked", ending: "Ending | None") -> None:
@@ -146,23 +147,26 @@ class _Display:
 
         if ending is None:
             self.under_way.add(asked.number)
-        else:
-            self.under_way.discard(asked.number)
-            self.bar.console.print(
-                f"trial {asked.number}: {_outcome(ending)}   {sentence(asked.params)}", markup=False, soft_wrap=True
-            )
+            self.bar.update(self.task, words=self._words())
+            return
+        self.under_way.discard(asked.number)
+        words = f"trial {asked.number}: {_outcome(ending)}   {sentence(asked.params)}"
+        self.bar.console.print(words, markup=False, soft_wrap=True)
         self.update()
 
     def update(self) -> None:
+        """Read the study, which other machines may work on too."""
         from crashbo.studies.study import best_seen, counts
 
         records = self.study.records()
         tally = counts(records)
         seen = best_seen(self.study.definition, records)
         best = "" if seen is None else f"best {seen.objective:.6g} (trial {seen.number})"
-        done = tally["finished"] + tally["crashed"]
-        words = f"{tally['crashed']} crashed, {len(self.under_way)} under way"
-        self.bar.update(self.task, completed=done, words=words, best=best)
+        done, self.crashed = tally["finished"] + tally["crashed"], tally["crashed"]
+        self.bar.update(self.task, completed=done, words=self._words(), best=best)
+
+    def _words(self) -> str:
+        return f"{self.crashed} crashed, {len(self.under_way)} under way"
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from crashbo.studies import recording
 from crashbo.studies.study import Study
 from crashbo.studies.workers import WORKER, Watch, has_suggestion, me, under_way
 
+_SHORTEST, _LONGEST = 0.02, 1.0  # seconds between two looks
 _PATIENCE = 60.0  # seconds without progress before a trial that got no suggestion is given up
 
 
@@ -102,19 +103,19 @@ def _new_trial(study: Study, worker: Mapping[str, Any]) -> optuna.Trial:
 def _wait_for_turn(study: Study, number: int, watch: Watch) -> None:
     """Return when every lower trial that is running knows what it tries."""
     before: set[int] = set()
-    since, pause = time.monotonic(), 0.02
+    since, pause = time.monotonic(), _SHORTEST
     while True:
-        waiting = {one.number for one in under_way(study) if one.number < number and not has_suggestion(study, one)}
+        trials = under_way(study)
+        waiting = {one.number for one in trials if one.number < number and not has_suggestion(study, one)}
         if not waiting:
             return
         if waiting != before:
-            before, since = waiting, time.monotonic()
+            before, since, pause = waiting, time.monotonic(), _SHORTEST
         elif time.monotonic() - since > _PATIENCE:
             _withdraw(study, min(waiting))
-        else:
-            watch.release(study)
+        watch.release(study, trials)
         time.sleep(pause)
-        pause = min(2 * pause, 0.25)
+        pause = min(2 * pause, _LONGEST)
 
 
 def _withdraw(study: Study, number: int) -> None:

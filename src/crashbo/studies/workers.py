@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,9 +93,9 @@ class Watch:
     still_seconds: float = _STILL_SECONDS
     seen: dict[int, tuple[int, float]] = field(default_factory=dict)
 
-    def lost(self, study: Study) -> list[FrozenTrial]:
-        """Running trials whose worker is gone, and that nobody else will finish."""
-        return [trial for trial in under_way(study) if self._is_lost(study, trial)]
+    def lost(self, study: Study, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+        """Those of the running trials whose worker is gone, and that nobody else will finish."""
+        return [trial for trial in trials if self._is_lost(study, trial)]
 
     def _is_lost(self, study: Study, trial: FrozenTrial) -> bool:
         worker = trial.user_attrs.get(WORKER)
@@ -110,10 +110,15 @@ class Watch:
             self.seen[number] = (beat, now)
         return now - self.seen[number][1] > self.still_seconds
 
-    def release(self, study: Study) -> list[int]:
-        """Mark lost trials as transient, so that their params are offered again; end what they left running."""
+    def release(self, study: Study, trials: Sequence[FrozenTrial] | None = None) -> list[int]:
+        """Mark lost trials as transient, so that their params are offered again; end what they left running.
+
+        Args:
+            study: to look at.
+            trials: that are running, if they have just been read.
+        """
         released = []
-        for trial in self.lost(study):
+        for trial in self.lost(study, under_way(study) if trials is None else trials):
             worker = trial.user_attrs[WORKER]
             if worker.get("child") and is_gone(worker):
                 _end_child(worker["child"])
