@@ -21,6 +21,7 @@ from crashbo.space import Space
 
 AcquisitionName = Literal["auto", "cmes", "mes", "mesco", "logei"]
 _FORMAT = 1
+_ENOUGH = 250  # trials to learn hyperparameters from
 
 
 @dataclass(frozen=True)
@@ -415,10 +416,11 @@ class Optimizer:
 def _learning_size(count: int) -> int:
     """How many of the first trials hyperparameters are learned from: all of 20, then in steps of a tenth.
 
-    A rule of the count alone, so that a restored optimizer suggests what the uninterrupted one would.
+    A few hundred are enough. A rule of the count alone, so that a restored optimizer suggests what the
+    uninterrupted one would.
     """
     size = min(count, 20)
-    while (larger := size + max(2, size // 10)) <= count:
+    while (larger := size + max(2, size // 10)) <= min(count, _ENOUGH):
         size = larger
     return size
 

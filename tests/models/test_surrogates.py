@@ -171,11 +171,12 @@ def test_one_trial_is_enough(cost):
 
 
 def test_hyperparameters_are_learned_from_ever_larger_steps():
-    sizes = [_learning_size(n) for n in range(1, 400)]
+    sizes = [_learning_size(n) for n in range(1, 250)]
     assert sizes[:20] == list(range(1, 21))
     assert all(size <= n for n, size in enumerate(sizes, 1))
     assert all(n - size <= max(2, n // 10) for n, size in enumerate(sizes, 1))
     assert len(set(sizes[99:199])) < 10
+    assert _learning_size(1000) == _learning_size(300) <= 250
 
 
 def test_earlier_hyperparameters_are_kept_and_the_new_trials_believed():
