@@ -72,3 +72,30 @@ def test_a_result_that_comes_late_is_not_lost(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="which is finished"):
         record_ending(study, 0, Ending("finished", 0.9))
     assert study.records()[0].objective == 0.5
+
+
+def statements(study: Study, number: int) -> int:
+    """How many statements it takes to open the study anew and to tell a trial."""
+    from sqlalchemy import event
+    from sqlalchemy.engine import Engine
+
+    seen: list[str] = []
+
+    def count(connection: object, cursor: object, statement: str, *rest: object) -> None:
+        seen.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", count)
+    try:
+        recording.tell(open_study(study.place, quick=True), number, 0.5, {"reach": 1.0, "temp": 2.0})
+    finally:
+        event.remove(Engine, "before_cursor_execute", count)
+    return len(seen)
+
+
+def test_telling_reads_no_more_in_a_long_study(study: Study) -> None:
+    ask(study)
+    first = statements(study, 0)
+    for n in range(30):
+        recording.add(study, {"x": n / 30}, 0.1, {"reach": 1.0, "temp": 2.0})
+    ask(study)
+    assert statements(study, 31) == first
