@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-PATIENCE = 60_000  # milliseconds
+PATIENCE = 120_000  # milliseconds
 NASTY = "<img src=x onerror=\"document.title='hacked'\"><script>alert(1)</script>"
 Open = Callable[..., Any]
 
@@ -90,13 +91,11 @@ def console(study: Study, port: int = 0, **model: Any) -> Iterator[tuple[str, Qu
 
 def take(page: Any) -> int:
     """Take the suggestion; the number of the trial."""
-    page.locator("#take:enabled").click()
-    said = page.get_by_text(re.compile(r"Trial \d+ is yours")).inner_text()
-    found = re.search(r"Trial (\d+) is yours", said)
-    assert found is not None
-    page.get_by_role("button", name="Close message").click()
-    card(page, int(found[1])).locator("input").first.focus()
-    return int(found[1])
+    with page.expect_response("**/api/take") as answer:
+        page.locator("#take:enabled").click()
+    number = int(answer.value.json()["number"])
+    card(page, number).locator("input").first.wait_for()
+    return number
 
 
 def card(page: Any, number: int) -> Any:
@@ -441,6 +440,22 @@ def test_axes_layers_and_slices_of_the_map(tmp_path: Path, open_page: Open) -> N
         picture.click(position={"x": 300, "y": 100})
         expect(page.locator("#own")).to_contain_text("Try my own values")
         assert page.locator("#own-2").input_value() == "9"  # the slice comes along
+
+
+def test_an_answer_that_comes_after_the_news_does_no_harm(study: Study, open_page: Open) -> None:
+    with console(study) as (url, _):
+        page = open_page(url)
+        number = take(page)
+
+        def slowly(route: Any) -> None:
+            answer = route.fetch()
+            time.sleep(1.5)  # by now the page has heard of the crash, and the box is gone
+            route.fulfill(response=answer)
+
+        page.route("**/api/crash", slowly)
+        card(page, number).get_by_role("button", name="CRASHED").click()
+        expect(page.locator("#said")).to_contain_text("stored as crashed")
+        expect(card(page, number)).to_have_count(0)
 
 
 def test_workers_of_other_processes_are_watched(study: Study, open_page: Open) -> None:

@@ -21,7 +21,7 @@ AllowOption = Annotated[
 
 def console(
     name: Annotated[
-        str | None, typer.Argument(metavar="[STUDY]", help="The study's name, or its file or storage URL.")
+        str | None, typer.Argument(metavar="STUDY", help="The study's name, or its file or storage URL.")
     ] = None,
     host: HostOption = "127.0.0.1",
     port: PortOption = 8765,

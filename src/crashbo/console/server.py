@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import uvicorn
 
@@ -60,7 +61,7 @@ def link(policy: Policy, host: str) -> str:
     """The address to open; the token stands behind #, which browsers keep to themselves."""
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host
     shown = f"[{name}]" if ":" in name else name
-    return f"http://{shown}:{policy.port}/" + (f"#token={policy.token}" if policy.token else "")
+    return f"http://{shown}:{policy.port}/" + (f"#token={quote(policy.token, safe='')}" if policy.token else "")
 
 
 def serve(study: Study, address: Address, *, announce: Callable[[str], None], model: Model | None = None) -> None:

@@ -94,7 +94,7 @@ export function field(id, title, input, hint) {
 }
 
 export function setError(input, message) {
-  const place = byId(`${input.id}-error`);
+  const place = input.closest(".field").querySelector(".error"); // its box may have left the page meanwhile
   input.setAttribute("aria-invalid", message ? "true" : "false");
   place.textContent = message || "";
   place.hidden = !message;
@@ -112,6 +112,14 @@ export function showErrors(fields, wrong) {
   for (const [name, message] of Object.entries(wrong || {})) if (!Object.hasOwn(fields, name)) left.push(message);
   if (first) first.focus();
   return left;
+}
+
+// Says why something was refused: beside the fields it is about, else in a place of its own.
+export function explain(problem, inputs, place) {
+  const fields = problem.fields || {};
+  const left = showErrors(inputs, fields);
+  place.textContent = left.join(" ") || (Object.keys(fields).length ? "" : problem.message);
+  place.hidden = !place.textContent;
 }
 
 let timer = 0;

@@ -1,6 +1,6 @@
 // The suggestion: take it, skip it, or try one's own values.
 
-import { byId, costName, el, facts, field, later, paramList, label, percent, say, setError, short, showErrors, spread } from "/dom.js";
+import { byId, costName, el, explain, facts, field, later, paramList, label, percent, say, setError, short, showErrors, spread } from "/dom.js";
 import { post } from "/api.js";
 import { own, valueAt } from "/space.js";
 
@@ -133,7 +133,7 @@ async function showPrediction(info, fields, shown) {
     shown.replaceChildren(facts(info, found, found.success_probability), el("p", { class: "muted", text: expectation(info, found) }));
   } catch (problem) {
     if (mine !== asked) return;
-    if (Object.keys(problem.fields).length) {
+    if (Object.keys(problem.fields || {}).length) {
       for (const [name, input] of Object.entries(fields)) setError(input, own(problem.fields, name));
       shown.replaceChildren(el("p", { class: "muted", text: "No prediction for these values." }));
     } else shown.replaceChildren(el("p", { class: "muted", text: `No prediction: ${problem.message} You can start it anyway.` }));
@@ -156,8 +156,6 @@ async function begin(event, page, dialog, fields) {
     await page.update();
     page.focusTrial(number);
   } catch (problem) {
-    const left = showErrors(fields, problem.fields);
-    place.textContent = left.join(" ") || (Object.keys(problem.fields).length ? "" : problem.message);
-    place.hidden = !place.textContent;
+    explain(problem, fields, place);
   }
 }

@@ -1,6 +1,6 @@
 // Trials under way: enter the result, or press CRASHED.
 
-import { byId, costName, el, facts, field, label, paramList, say, short, showErrors } from "/dom.js";
+import { byId, costName, el, explain, facts, field, label, paramList, say, short, showErrors } from "/dom.js";
 import { post } from "/api.js";
 import { own } from "/space.js";
 
@@ -132,10 +132,7 @@ async function store(page, number, what, body, text, inputs, place) {
     cards.get(number)?.setAttribute("hidden", ""); // it goes for good with the next news
     await page.update();
   } catch (problem) {
-    const left = showErrors(inputs, problem.fields);
-    const words = left.join(" ") || (Object.keys(problem.fields).length ? "" : problem.message);
-    place.textContent = words;
-    place.hidden = !words;
+    explain(problem, inputs, place);
     await page.update();
   }
 }

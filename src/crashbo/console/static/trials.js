@@ -1,6 +1,6 @@
 // The table of trials, and the dialog where one is looked at and corrected.
 
-import { byId, costName, el, facts, field, label, paramList, say, short, showErrors } from "/dom.js";
+import { byId, costName, el, explain, facts, field, label, paramList, say, short } from "/dom.js";
 import { post } from "/api.js";
 import { outcomeFields, readConstraints } from "/running.js";
 
@@ -174,8 +174,6 @@ async function send(page, dialog, body, inputs, place) {
     say(`Trial ${body.number}: ${{ deleted: "deleted", restored: "brought back" }[body.status] || "corrected"}.`);
     await page.update();
   } catch (problem) {
-    const left = showErrors(inputs, problem.fields);
-    place.textContent = left.join(" ") || (Object.keys(problem.fields).length ? "" : problem.message);
-    place.hidden = !place.textContent;
+    explain(problem, inputs, place);
   }
 }
