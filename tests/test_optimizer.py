@@ -419,7 +419,7 @@ def test_there_is_no_best_guess_before_the_first_trial():
     [
         ({"direction": "down"}, "`direction` must be 'minimize' or 'maximize'; got 'down'"),
         ({"direction": None}, "`direction` must be 'minimize' or 'maximize'; got None"),
-        ({"acquisition": "ei"}, "`acquisition` must be 'auto', 'mes', 'mesco' or 'logei'; got 'ei'"),
+        ({"acquisition": "ei"}, "`acquisition` must be one of 'auto', 'cmes', 'mes', 'mesco', 'logei'; got 'ei'"),
         ({"seed": -1}, "`seed` must be an integer >= 0; got -1"),
         ({"seed": 1.5}, "`seed` must be an integer >= 0; got 1.5"),
         ({"seed": None}, "`seed` must be an integer >= 0; got None"),

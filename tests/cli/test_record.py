@@ -167,6 +167,7 @@ def processor_seconds(tmp_path: Path, code: str, *args: str) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+@pytest.mark.slow
 def test_tell_costs_little_more_than_its_imports(arm: Call, tmp_path: Path) -> None:
     arm("ask", "--n", 3)
     told, imported = [], []
