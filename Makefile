@@ -53,6 +53,8 @@ images: $(VENV)/.ready
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/model.py
 	$(BIN)/python benchmarks/ask.py
+	$(BIN)/python benchmarks/pole.py
+	$(BIN)/python benchmarks/console.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-integrations .mypy_cache .ruff_cache .pytest_cache .hypothesis
