@@ -261,6 +261,24 @@ def test_own_values_show_a_prediction_before_they_start(study: Study, open_page:
     assert dict(reopen(study).records()[1].params) == {"kp": 5.0, "kd": 0.5}
 
 
+def test_a_late_answer_takes_no_focus_from_someone_typing(study: Study, open_page: Open) -> None:
+    with console(study) as (url, _):
+        page, held = open_page(url), []
+        page.route("**/api/take", lambda route: held.append((route, route.fetch())))
+        page.locator("#take:enabled").click()
+        reason = card(page, 0).get_by_label("what happened")  # the news are faster than the answer
+        reason.focus()
+        page.keyboard.type("no ")
+        route, answer = held[0]
+        with page.expect_response("**/api/state*"):
+            route.fulfill(response=answer)
+        expect(page.locator("#said")).to_contain_text("Trial 0 is yours")
+        page.wait_for_timeout(100)
+        page.keyboard.type("power")
+        expect(reason).to_have_value("no power")
+        expect(reason).to_be_focused()
+
+
 def test_skip_does_not_count_and_filter(study: Study, open_page: Open) -> None:
     with console(study) as (url, _):
         page = open_page(url)

@@ -10,9 +10,9 @@ from crashbo.studies.storage import Place, StudyError, hide_password
 from crashbo.studies.study import Study, create_study, open_study
 from tests.studies.helpers import start_cli
 
-PROGRAM = ("sh", "-c", 'echo "$CRASHBO_TRIAL" >> started; sleep 0.2; test "$CRASHBO_KIND" = good || exit 1; echo {x}')
-
-
+SCRIPT = 'echo "$CRASHBO_TRIAL $(date +%s.%N)" >> started; sleep 0.2; test "$CRASHBO_KIND" = good || exit 1; echo {x}'
+PROGRAM = ("sh", "-c", SCRIPT)
+SAME = 1e-6  # of the unit square: as close as the search itself may come to a point under way
 LITTLE_EFFORT = {"initial": 10, "raw": 64, "samples": 3}  # of the search; the models are fitted as ever
 
 
@@ -41,15 +41,16 @@ def check(study: Study, folder: Path, trials: int) -> None:
     assert [record.status for record in records].count("pending") == 0
     assert all(record.objective == record.params["x"] for record in learned if record.status == "finished")
     assert all((record.status == "finished") == (record.params["kind"] == "good") for record in learned)
-    begun = [int(line) for line in (folder / "started").read_text().split()]
-    assert len(begun) == len(set(begun))
-    assert {record.number for record in learned} == set(begun)
-    found = {record.number: study.trial(record.number) for record in learned}
-    for a, b in itertools.combinations(found.values(), 2):
-        together = a.datetime_start < b.datetime_complete and b.datetime_start < a.datetime_complete
-        if together:
-            near = max(abs(a.params["x"] - b.params["x"]), abs(a.params["y"] - b.params["y"])) < 1e-3
-            assert not (near and a.params["kind"] == b.params["kind"]), (a, b)
+    lines = [line.split() for line in (folder / "started").read_text().splitlines()]
+    began = {int(number): float(moment) for number, moment in lines}
+    assert len(lines) == len(began)
+    assert {record.number for record in learned} == set(began)
+    found = [study.trial(record.number) for record in learned]
+    ended = {one.number: one.datetime_complete.timestamp() for one in found if one.datetime_complete}
+    for a, b in itertools.combinations(found, 2):
+        if began[a.number] < ended[b.number] and began[b.number] < ended[a.number]:
+            apart = max(abs(a.params["x"] - b.params["x"]), abs(a.params["y"] - b.params["y"]))
+            assert apart > SAME or a.params["kind"] != b.params["kind"], (a, b)
 
 
 def test_three_processes_share_a_study(postgres: str, tmp_path: Path) -> None:

@@ -122,6 +122,13 @@ export function explain(problem, inputs, place) {
   place.hidden = !place.textContent;
 }
 
+// Moves the focus, but never away from a field in which someone has begun to type.
+export function lead(node, { from = null } = {}) {
+  const active = document.activeElement;
+  const typing = active && ["INPUT", "SELECT", "TEXTAREA"].includes(active.tagName);
+  if (!typing || (from && from.contains(active))) node.focus({ preventScroll: true });
+}
+
 let timer = 0;
 export function say(text, { bad = false, action = null } = {}) {
   const place = byId("said");

@@ -1,6 +1,6 @@
 // The suggestion: take it, skip it, or try one's own values.
 
-import { byId, costName, el, explain, facts, field, later, paramList, label, percent, say, setError, short, showErrors, spread } from "/dom.js";
+import { byId, costName, el, explain, facts, field, later, label, lead, paramList, percent, say, setError, short, showErrors, spread } from "/dom.js";
 import { post } from "/api.js";
 import { own, valueAt } from "/space.js";
 
@@ -55,7 +55,7 @@ async function claim(page, what, offer) {
     say(what === "take" ? `Trial ${number} is yours. Run it, then enter what came of it.` : "Skipped. Something else will be suggested.");
     await page.update();
     if (what === "take") page.focusTrial(number);
-    else byId("next-title").focus();
+    else lead(byId("next-title"));
   } catch (problem) {
     say(problem.message, { bad: true });
     await page.update();

@@ -1,6 +1,6 @@
 // Trials under way: enter the result, or press CRASHED.
 
-import { byId, costName, el, explain, facts, field, label, paramList, say, short, showErrors } from "/dom.js";
+import { byId, costName, el, explain, facts, field, label, lead, paramList, say, short, showErrors } from "/dom.js";
 import { post } from "/api.js";
 import { own } from "/space.js";
 
@@ -35,7 +35,7 @@ export function focusTrial(number) {
   if (!card) return;
   card.open = true;
   card.scrollIntoView({ block: "start" });
-  card.querySelector("input").focus({ preventScroll: true });
+  lead(card.querySelector("input"));
 }
 
 function makeCard(page, row) {
@@ -128,7 +128,7 @@ async function store(page, number, what, body, text, inputs, place) {
     await post(what, { number, ...body });
     showErrors(inputs, {});
     say(`Trial ${number}: ${text}.`, { action: { text: what === "crash" && !body.reason ? "Add a reason" : "Change it", run: () => page.openTrial(number) } });
-    byId("next-title").focus();
+    lead(byId("next-title"), { from: cards.get(number) });
     cards.get(number)?.setAttribute("hidden", ""); // it goes for good with the next news
     await page.update();
   } catch (problem) {
