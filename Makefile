@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TEST_WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test check slow lint bench images integrations clean
+.PHONY: help demo test check slow lint bench images integrations suite clean
 
 help:
 	@echo "make demo   set up and run the demo"
@@ -14,6 +14,7 @@ help:
 	@echo "make slow   the statistical tests that take minutes"
 	@echo "make bench  the benchmarks"
 	@echo "make images  the pictures of the docs"
+	@echo "make suite  CrashBO beside other optimizers, in an environment of its own (hours; goes on where it stopped)"
 	@echo "make integrations  the tests of Ax and Ray, in an environment of their own"
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -47,6 +48,17 @@ $(VENV)-integrations/.ready: pyproject.toml constraints.txt
 integrations: $(VENV)-integrations/.ready
 	$(VENV)-integrations/bin/pytest tests/integrations/test_ax.py tests/integrations/test_ray.py tests/integrations/test_extras.py
 
+# The other optimizers are heavy too. SUITE passes options, as in: make suite SUITE="--seeds 0-4 --workers 2"
+$(VENV)-suite/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)-suite
+	$(VENV)-suite/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,suite]'
+	@touch $@
+
+suite: $(VENV)-suite/.ready
+	$(VENV)-suite/bin/python -m benchmarks.suite run $(SUITE)
+	$(VENV)-suite/bin/python -m benchmarks.suite table
+	$(VENV)-suite/bin/python -m benchmarks.suite plots
+
 images: $(VENV)/.ready
 	$(BIN)/python docs/make_images.py
 
@@ -57,4 +69,4 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/console.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-integrations .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-integrations $(VENV)-suite .mypy_cache .ruff_cache .pytest_cache .hypothesis

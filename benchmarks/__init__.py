@@ -1,0 +1,1 @@
+"""Benchmarks: scripts of their own, and the suite."""

@@ -1,0 +1,36 @@
+"""What a method is, and what several of them share."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+
+class Method(Protocol):
+    """A way to choose trials: made from a problem's space and a seed, told every trial.
+
+    Attributes:
+        workers: trials it plans at a time.
+        success_probability: that it gave the last suggestion; None if it has no such notion.
+    """
+
+    workers: int
+    success_probability: float | None
+
+    def ask(self) -> dict[str, Any]:
+        """Return the params to try next."""
+        ...
+
+    def tell(self, params: Mapping[str, Any], cost: float | None) -> None:
+        """Learn the cost of a trial, asked for or from the shared design; None is a crash."""
+        ...
+
+
+class Sequential:
+    """What methods have in common that plan one trial at a time and predict no success."""
+
+    workers = 1
+    success_probability: float | None = None
+
+
+def worst(costs: Sequence[float | None]) -> float | None:
+    """Return the highest cost seen, which stands in for a crash where a method needs a number."""
+    return max((cost for cost in costs if cost is not None), default=None)

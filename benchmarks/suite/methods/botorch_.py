@@ -1,0 +1,174 @@
+"""What people build from BoTorch's parts: LogEI with a penalty, and LogEI times a classifier's probability."""
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.analytic import LogExpectedImprovement
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP, SingleTaskVariationalGP
+from botorch.optim import optimize_acqf, optimize_acqf_mixed
+from botorch.utils.transforms import t_batch_mode_transform
+from gpytorch.likelihoods import BernoulliLikelihood
+from gpytorch.mlls import ExactMarginalLogLikelihood, VariationalELBO
+from torch import Tensor
+
+from benchmarks.suite.methods.base import Sequential, worst
+from benchmarks.suite.problem import Problem
+
+_RESTARTS, _RAW = 8, 256
+
+
+class _BoTorch(Sequential):
+    """Data in the unit cube, and the maximisation of an acquisition over it."""
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        self._space, self._seed = problem.space, seed
+        self._points: list[np.ndarray] = []
+        self._costs: list[float | None] = []
+
+    def ask(self) -> dict[str, Any]:
+        torch.manual_seed(1000 * self._seed + len(self._costs))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            point = self._maximise(self._acquisition())
+        return self._space.decode(point.numpy())
+
+    def tell(self, params: Mapping[str, Any], cost: float | None) -> None:
+        self._points.append(self._space.encode(params))
+        self._costs.append(cost)
+
+    def _acquisition(self) -> AcquisitionFunction:
+        raise NotImplementedError
+
+    @property
+    def _X(self) -> Tensor:
+        return torch.from_numpy(np.array(self._points))
+
+    def _maximise(self, acquisition: AcquisitionFunction) -> Tensor:
+        """Maximise over the cube; with a choice, over the cube of each of its values."""
+        bounds = torch.stack([torch.zeros(self._space.dimension), torch.ones(self._space.dimension)]).double()
+        settings: dict[str, Any] = {"q": 1, "num_restarts": _RESTARTS, "raw_samples": _RAW}
+        choices = [one for one in self._space.coordinates if one.kind == "one-hot"]
+        if not choices:
+            return optimize_acqf(acquisition, bounds, **settings)[0][0]
+        block = choices[0]  # the suite has problems with one choice only
+        fixed = [
+            {index: float(index == chosen) for index in range(block.start, block.stop)}
+            for chosen in range(block.start, block.stop)
+        ]
+        return optimize_acqf_mixed(acquisition, bounds, fixed_features_list=fixed, **settings)[0][0]
+
+
+class Penalised(_BoTorch):
+    """LogEI on a GP that is told the worst cost so far for every crash."""
+
+    def _acquisition(self) -> AcquisitionFunction:
+        bad = worst(self._costs)
+        if bad is None:  # nothing to learn a cost from yet
+            return _Far(self._X)
+        return _log_ei(self._X, torch.tensor([bad if cost is None else cost for cost in self._costs]).double())
+
+
+class TwoModels(_BoTorch):
+    """LogEI of a GP on the successes, times the success probability of a variational GP classifier.
+
+    With a floor, points below that probability are taken only if there are none above. Until something succeeded the
+    probability alone decides; until something crashed, LogEI alone.
+    """
+
+    def __init__(self, problem: Problem, seed: int, *, floor: float = 0.0) -> None:
+        super().__init__(problem, seed)
+        self._floor = floor
+
+    def ask(self) -> dict[str, Any]:
+        params = super().ask()
+        self.success_probability = self._probability(self._space.encode(params))
+        return params
+
+    def _acquisition(self) -> AcquisitionFunction:
+        succeeded = torch.tensor([cost is not None for cost in self._costs])
+        self._classifier = None if bool(succeeded.all()) else _fit_classifier(self._X, succeeded)
+        improvement = None
+        if bool(succeeded.any()):
+            costs = torch.tensor([cost for cost in self._costs if cost is not None]).double()
+            improvement = _log_ei(self._X[succeeded], costs)
+        if self._classifier is None:
+            assert improvement is not None
+            return improvement
+        return _TimesSuccess(improvement, self._classifier, self._floor)
+
+    def _probability(self, point: np.ndarray) -> float | None:
+        if self._classifier is None:
+            return None
+        with torch.no_grad():
+            return float(_log_success(self._classifier, torch.from_numpy(point)[None, None]).exp())
+
+
+def _log_ei(X: Tensor, costs: Tensor) -> LogExpectedImprovement:
+    """LogEI over the lowest cost, on a GP with BoTorch's defaults."""
+    model = SingleTaskGP(X, -costs.unsqueeze(-1))
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    return LogExpectedImprovement(model, best_f=(-costs).max())
+
+
+def _fit_classifier(X: Tensor, succeeded: Tensor) -> SingleTaskVariationalGP:
+    """Fit a classifier with an inducing point at every trial."""
+    model = SingleTaskVariationalGP(
+        X, likelihood=BernoulliLikelihood(), inducing_points=X.clone(), learn_inducing_points=False
+    )
+    targets = succeeded.double()
+    elbo = VariationalELBO(model.likelihood, model.model, num_data=len(X))
+    model.train()
+    model.likelihood.train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    for _ in range(150):
+        optimizer.zero_grad()
+        loss = -elbo(model.model(X), targets)
+        loss.backward()
+        optimizer.step()
+    return model.eval()
+
+
+def _log_success(classifier: SingleTaskVariationalGP, X: Tensor) -> Tensor:
+    """Log probability of success at `b x 1 x d` points.
+
+    Math: `log Phi(mean / sqrt(1 + variance))`
+    """
+    latent = classifier.posterior(X)
+    score = latent.mean / (1 + latent.variance).sqrt()
+    return torch.special.log_ndtr(score).squeeze(-1).squeeze(-1)
+
+
+class _TimesSuccess(AcquisitionFunction):
+    """LogEI plus log success probability, with an optional floor."""
+
+    def __init__(
+        self, improvement: LogExpectedImprovement | None, classifier: SingleTaskVariationalGP, floor: float
+    ) -> None:
+        super().__init__(model=classifier)
+        self.improvement, self.classifier, self.floor = improvement, classifier, floor
+
+    @t_batch_mode_transform(expected_q=1)
+    def forward(self, X: Tensor) -> Tensor:
+        success = _log_success(self.classifier, X)
+        value = success if self.improvement is None else self.improvement(X) + success
+        if self.floor:
+            value = value + 1e3 * (success - math.log(self.floor)).clamp_max(0.0)
+        return value
+
+
+class _Far(AcquisitionFunction):
+    """Distance from all trials, while every one of them crashed."""
+
+    def __init__(self, tried: Tensor) -> None:
+        super().__init__(model=None)
+        self.tried = tried
+
+    @t_batch_mode_transform(expected_q=1)
+    def forward(self, X: Tensor) -> Tensor:
+        return torch.cdist(X.squeeze(-2), self.tried).amin(-1)

@@ -1,0 +1,50 @@
+"""Google Vizier's default designer, told which trials are infeasible."""
+
+import logging
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+from vizier import algorithms
+from vizier import pyvizier as vz
+from vizier.algorithms.designers import VizierGPUCBPEBandit
+
+from benchmarks.suite.methods.base import Sequential
+from benchmarks.suite.problem import Problem
+from crashbo.space import Categorical
+
+_METRIC = "cost"
+
+
+class Vizier(Sequential):
+    """The GP bandit that the service takes by default; a crash is an infeasible trial, handled by Vizier's own rule."""
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        logging.getLogger("absl").setLevel(logging.CRITICAL)
+        self._space, self._told = problem.space, 0
+        statement = vz.ProblemStatement()
+        root = statement.search_space.root
+        for name, one in problem.space.items():
+            if isinstance(one, Categorical):
+                root.add_categorical_param(name, list(one.choices))
+            else:
+                root.add_float_param(name, one.low, one.high)
+        goal = vz.ObjectiveMetricGoal.MINIMIZE
+        statement.metric_information.append(vz.MetricInformation(_METRIC, goal=goal))
+        self._designer = VizierGPUCBPEBandit(statement, rng=jax.random.PRNGKey(seed))
+
+    def ask(self) -> dict[str, Any]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            (suggestion,) = self._designer.suggest(1)
+        return self._space.validate(suggestion.parameters.as_dict())
+
+    def tell(self, params: Mapping[str, Any], cost: float | None) -> None:
+        self._told += 1
+        trial = vz.Trial(id=self._told, parameters=dict(params))
+        if cost is None:
+            trial.complete(vz.Measurement(), infeasibility_reason="crashed")
+        else:
+            trial.complete(vz.Measurement(metrics={_METRIC: cost}))
+        self._designer.update(algorithms.CompletedTrials([trial]), algorithms.ActiveTrials())

@@ -1,0 +1,58 @@
+"""Methods of the suite: one interface, crashes included."""
+
+import pytest
+from benchmarks.suite.methods import installed, make_method, method_names
+from benchmarks.suite.problems import problems
+
+from crashbo.errors import InputError
+
+
+@pytest.mark.parametrize("name", method_names())
+@pytest.mark.parametrize("kind", ["disks", "machine"])
+@pytest.mark.filterwarnings("ignore")  # what peers warn of is their business
+def test_method_asks_and_tells_with_crashes(name, kind):
+    if not installed(name):
+        pytest.skip(f"{name} is not installed")
+    problem = problems()[kind]
+    method = make_method(name, problem, 0)
+    for trial, params in enumerate(problem.design(0)):
+        method.tell(params, None if trial % 3 == 0 else float(trial))
+    for cost in (1.5, None, 0.5, None):
+        params = method.ask()
+        assert problem.space.validate(params) == dict(params)
+        assert method.success_probability is None or 0 <= method.success_probability <= 1
+        method.tell(params, cost)
+
+
+@pytest.mark.parametrize("name", [name for name in method_names() if name not in ("random", "sobol")])
+@pytest.mark.filterwarnings("ignore")
+def test_method_goes_on_when_everything_crashed(name):
+    if not installed(name):
+        pytest.skip(f"{name} is not installed")
+    problem = problems()["corners"]
+    method = make_method(name, problem, 1)
+    for params in problem.design(1):
+        method.tell(params, None)
+    tried = [dict(params) for params in problem.design(1)]
+    params = method.ask()
+    assert dict(params) not in tried
+    method.tell(params, None)
+    params = method.ask()
+    method.tell(params, 1.0)
+    assert problem.space.validate(method.ask())
+
+
+def test_same_seed_same_suggestions():
+    for name in ("random", "tpe-failed", "logei-classifier"):
+        problem, first = problems()["corners"], []
+        for _ in range(2):
+            method = make_method(name, problem, 2)
+            for trial, params in enumerate(problem.design(2)):
+                method.tell(params, None if trial == 1 else float(trial))
+            first.append(dict(method.ask()))
+        assert first[0] == first[1], name
+
+
+def test_unknown_method_is_refused():
+    with pytest.raises(InputError, match="`method` must be one of crashbo, "):
+        make_method("best", problems()["corners"], 0)
