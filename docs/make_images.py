@@ -23,9 +23,12 @@ import crashbo
 from crashbo import plots
 from crashbo.problems import SYNTHETIC
 from crashbo.report import render_report
-from crashbo.reproduce import figures
+from crashbo.reproduce import figures, robot_figures
 from crashbo.reproduce.cases import make_case
 from crashbo.reproduce.example1 import example1
+from crashbo.reproduce.penalties import PenaltyReport, reproduce_penalties
+from crashbo.reproduce.robot import Run as RobotRun
+from crashbo.reproduce.robot import tune as tune_robot
 from crashbo.reproduce.simulations import Report, Run, evaluate, reproduce
 
 IMAGES = Path(__file__).parent / "images"
@@ -86,6 +89,20 @@ def statistics(folder: Path | None) -> Any:
     )
 
 
+@cache
+def robot(name: str) -> dict[str, Any]:
+    return robot_figures.robot_figures(name, tune_robot(name, 0), 0)
+
+
+def penalties(folder: Path | None) -> Any:
+    if folder is None or not (folder / "penalties.json").exists():
+        return robot_figures.plot_penalties(reproduce_penalties(runs=3))
+    found = json.loads((folder / "penalties.json").read_text())
+    return robot_figures.plot_penalties(
+        PenaltyReport(found["hyperparameters"], [RobotRun(**one) for one in found["runs"]])
+    )
+
+
 def pictures(reports: Path | None) -> dict[str, Callable[[], Any]]:
     """What to draw, by file name."""
     return {
@@ -106,6 +123,11 @@ def pictures(reports: Path | None) -> dict[str, Callable[[], Any]]:
         "parallel": lambda: plots.plot_parallel(tuned()),
         "importance": lambda: plots.plot_importance(tuned()),
         "statistics": lambda: statistics(reports),
+        "robot2d-maps": lambda: robot("robot2d")["maps"],
+        "robot2d-rollouts": lambda: robot("robot2d")["rollouts"],
+        "robot2d-mixed-maps": lambda: robot("robot2d-mixed")["maps"],
+        "robot2d-mixed-thresholds": lambda: robot("robot2d-mixed")["thresholds"],
+        "penalties": lambda: penalties(reports),
     }
 
 

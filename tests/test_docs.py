@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "docs/optimizer.md"]
+PAGES = ["README.md", "docs/optimizer.md", "docs/robot.md"]
 EXTRAS = {"ax_client.py", "ray_tune.py"}  # need extras; run by tests/integrations/test_ax.py and test_ray.py
 EXAMPLES = [path for path in sorted((ROOT / "examples").glob("*.py")) if path.name not in EXTRAS]
 

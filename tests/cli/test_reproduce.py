@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -39,9 +40,38 @@ def test_example1_as_json() -> None:
 
 
 def test_pictures_of_an_experiment_without_any_are_refused_before_it_runs(tmp_path: Path) -> None:
-    result = RUNNER.invoke(app, ["reproduce", "robot5d", "--plots", str(tmp_path)])
+    result = RUNNER.invoke(app, ["reproduce", "all-crash", "--plots", str(tmp_path)])
     assert result.exit_code != 0
     assert "--plots" in str(result.exception)
+
+
+def test_the_four_cases_leave_a_picture_and_words(tmp_path: Path) -> None:
+    result = RUNNER.invoke(app, ["reproduce", "cases", "--plots", str(tmp_path / "new")])
+    assert result.exit_code == 0, result.output
+    assert "Case 1: the cost is its own limit. 5 trials, 1 failed." in result.output
+    assert (tmp_path / "new" / "cases.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_folder_for_pictures_that_cannot_be_made_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.touch()
+    result = RUNNER.invoke(app, ["reproduce", "robot5d", "--plots", str(blocked / "new")])
+    assert isinstance(result.exception, OSError)
+
+
+def test_the_statistical_comparison_runs_every_simulation(tmp_path: Path, monkeypatch) -> None:
+    from crashbo.reproduce import simulations
+
+    for name, one in simulations.SIMULATIONS.items():
+        monkeypatch.setitem(simulations.SIMULATIONS, name, replace(one, evaluations=2))
+    monkeypatch.setattr(simulations, "side_by_side", lambda jobs: (job[0](*job[1], **job[2]) for job in jobs))
+    command = ["reproduce", "statistics", "--runs", "1", "--hyperparameters", "fixed", "--plots", str(tmp_path)]
+    result = RUNNER.invoke(app, [*command, "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert list(found["simulations"]) == ["sim1", "case2", "sim2", "case4"]
+    assert found["pictures"] == [str(tmp_path / "statistics.png")]
+    assert (tmp_path / "statistics.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_unknown_experiment_is_refused() -> None:

@@ -79,5 +79,5 @@ def test_the_four_cases_have_the_models_they_are_named_for(number):
 
 
 def test_the_four_cases_are_one_picture(tmp_path):
-    (path,) = figures.draw_cases(tmp_path)
+    (path,) = figures.draw_cases([make_case(number) for number in (1, 2, 3, 4)], tmp_path)
     assert path.name == "cases.png"

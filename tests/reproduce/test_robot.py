@@ -8,8 +8,9 @@ import pytest
 from crashbo.errors import InputError
 from crashbo.problems.pole import POLES
 from crashbo.problems.pole.reference import grid_reference
-from crashbo.reproduce import robot
-from crashbo.reproduce.robot import PENALTIES, ROBOTS, PenaltyReport, RobotReport, Run, marginal_controller, run_once
+from crashbo.reproduce import penalties, robot
+from crashbo.reproduce.penalties import PENALTIES, PenaltyReport
+from crashbo.reproduce.robot import ROBOTS, RobotReport, Run, marginal_controller, run_once
 
 EVALUATIONS = 6
 RUN = Run(
@@ -68,11 +69,11 @@ def test_the_same_seed_gives_the_same_run(run):
 
 def test_the_best_guess_is_tried_again_with_fresh_noise(run):
     tuning = POLES["robot2d"]
-    seeds = [robot._seed(0, 2, number) for number in range(5)]
+    seeds = [robot.rollout_seed(0, 2, number) for number in range(5)]
     costs = [tuning.rollout(run.best, seed).cost for seed in seeds]
     assert None not in costs
     assert run.best_value == pytest.approx(sum(costs) / 5)
-    assert not {robot._seed(0, 1, number) for number in range(100)} & set(seeds)
+    assert not {robot.rollout_seed(0, 1, number) for number in range(100)} & set(seeds)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +179,8 @@ def test_penalties_stand_side_by_side():
 
 
 def test_whole_reports(monkeypatch):
-    monkeypatch.setattr(robot, "side_by_side", lambda jobs: (job[0](*job[1], **job[2]) for job in reversed(jobs)))
+    for module in (robot, penalties):
+        monkeypatch.setattr(module, "side_by_side", lambda jobs: (job[0](*job[1], **job[2]) for job in reversed(jobs)))
     seen = []
     report = robot.reproduce_robot("robot2d", runs=1, seed=3, learned=False, progress=lambda *now: seen.append(now))
     assert [(run.method, run.seed) for run in report.runs] == [("crashbo", 3), ("random", 3)]
@@ -188,7 +190,7 @@ def test_whole_reports(monkeypatch):
     assert penalised.summary()["penalty"] == 10.0
     assert penalised.summary()["random"] is None
     assert "penalty 10" in penalised.words()
-    together = robot.reproduce_penalties(runs=1, seed=3, learned=False)
+    together = penalties.reproduce_penalties(runs=1, seed=3, learned=False)
     assert [run.penalty for run in together.runs] == [None, *PENALTIES.values()]
     assert without_times(together.runs[0]) == without_times(report.runs[0])
 

@@ -3,7 +3,8 @@
 import pytest
 
 from crashbo.problems.pole.reference import grid_reference
-from crashbo.reproduce.robot import PENALTIES, reproduce_robot, run_once
+from crashbo.reproduce.penalties import PENALTIES
+from crashbo.reproduce.robot import reproduce_robot, run_once
 
 pytestmark = pytest.mark.slow
 

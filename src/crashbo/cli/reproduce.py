@@ -17,10 +17,12 @@ class Experiment(StrEnum):
     """Experiments of the paper that can be reproduced."""
 
     example1 = "example1"
+    cases = "cases"
     sim1 = "sim1"
     case2 = "case2"
     sim2 = "sim2"
     case4 = "case4"
+    statistics = "statistics"
     all_crash = "all-crash"
     robot2d = "robot2d"
     robot2d_mixed = "robot2d-mixed"
@@ -50,12 +52,11 @@ def reproduce(
     json_output: JsonOption = False,
 ) -> None:
     """Reproduce an experiment of the paper, random search beside it."""
-    if name is Experiment.example1:
-        _example1(plots, json_output, seed)
-        return
-    if plots is not None and name not in _DRAWN:
-        drawn = ", ".join(one.value for one in (Experiment.example1, *_DRAWN))
+    if plots is not None and name is Experiment.all_crash:
+        drawn = ", ".join(one.value for one in Experiment if one is not Experiment.all_crash)
         raise InputError(f"`--plots` must go with one of {drawn}; got {name.value}. Leave it out.")
+    if plots is not None:
+        plots.mkdir(parents=True, exist_ok=True)  # better refused now than after an hour
     learned = hyperparameters is Hyperparameters.learned
     with _progress(str(name.value)) as advance:
         found, words, draw = _experiment(name, runs, seed, learned, sampler, advance)
@@ -68,44 +69,96 @@ def reproduce(
         typer.echo(f"Picture: {path}")
 
 
-_DRAWN = (Experiment.sim1, Experiment.case2, Experiment.sim2, Experiment.case4)
 Progress = Callable[[int, int], None]
 Draw = Callable[[Path], list[Path]]
+Found = tuple[dict[str, Any], str, Draw]
 
 
-def _experiment(
-    name: Experiment, runs: int, seed: int, learned: bool, sampler: str, advance: Progress
-) -> tuple[dict[str, Any], str, Draw]:
+def _experiment(name: Experiment, runs: int, seed: int, learned: bool, sampler: str, advance: Progress) -> Found:
     """Run an experiment; numbers, words, and what draws its pictures into a folder."""
+    if name is Experiment.example1:
+        return _example1(seed)
+    if name is Experiment.cases:
+        return _cases(seed)
     if name is Experiment.all_crash:
         return _all_crash(runs, seed, advance)
-    if name is Experiment.penalties or name.value.startswith("robot"):
+    if name is Experiment.penalties:
+        return _penalties(runs, seed, learned, advance)
+    if name.value.startswith("robot"):
         return _robot(name, runs, seed, learned, advance)
-    from crashbo.reproduce.simulations import reproduce as simulate
+    return _simulations(name, runs, seed, learned, sampler, advance)
 
-    report = simulate(name.value, runs=runs, seed=seed, learned=learned, sampler=sampler, progress=advance)
+
+def _example1(seed: int) -> Found:
+    from crashbo.reproduce.example1 import example1
+
+    result = example1(seed=seed)
+    return result.summary(), result.words(), result.draw
+
+
+def _cases(seed: int) -> Found:
+    from crashbo.reproduce.cases import make_case
+
+    cases = [make_case(number, seed=seed) for number in (1, 2, 3, 4)]
 
     def draw(folder: Path) -> list[Path]:
-        from crashbo.reproduce.figures import draw_report
+        from crashbo.reproduce.figures import draw_cases
 
-        return draw_report(report, folder)
+        return draw_cases(cases, folder)
+
+    found = {"name": "cases", "cases": [case.summary() for case in cases]}
+    return found, "\n".join(case.words() for case in cases), draw
+
+
+def _simulations(name: Experiment, runs: int, seed: int, learned: bool, sampler: str, advance: Progress) -> Found:
+    """Run one simulation, or all of them for the statistical comparison."""
+    from crashbo.reproduce.simulations import SIMULATIONS
+    from crashbo.reproduce.simulations import reproduce as simulate
+
+    every = name is Experiment.statistics
+    reports = [
+        simulate(one, runs=runs, seed=seed, learned=learned, sampler=sampler, progress=advance)
+        for one in (SIMULATIONS if every else [name.value])
+    ]
+
+    def draw(folder: Path) -> list[Path]:
+        from crashbo.reproduce.figures import draw_report, draw_statistics
+
+        return draw_statistics(reports, folder) if every else draw_report(reports[0], folder, sampler=sampler)
+
+    if not every:
+        return reports[0].summary(), reports[0].words(), draw
+    found = {"name": name.value, "simulations": {one.name: one.summary() for one in reports}}
+    return found, "\n\n".join(one.words() for one in reports), draw
+
+
+def _robot(name: Experiment, runs: int, seed: int, learned: bool, advance: Progress) -> Found:
+    from crashbo.reproduce.robot import reproduce_robot
+
+    report = reproduce_robot(name.value, runs=runs, seed=seed, learned=learned, progress=advance)
+
+    def draw(folder: Path) -> list[Path]:
+        from crashbo.reproduce.robot_figures import draw_robot
+
+        return draw_robot(report, folder)
 
     return report.summary(), report.words(), draw
 
 
-def _robot(
-    name: Experiment, runs: int, seed: int, learned: bool, advance: Progress
-) -> tuple[dict[str, Any], str, Draw]:
-    from crashbo.reproduce.robot import reproduce_penalties, reproduce_robot
+def _penalties(runs: int, seed: int, learned: bool, advance: Progress) -> Found:
+    from crashbo.reproduce.penalties import reproduce_penalties
 
-    if name is Experiment.penalties:
-        penalties = reproduce_penalties(runs=runs, seed=seed, learned=learned, progress=advance)
-        return penalties.summary(), penalties.words(), _no_pictures
-    report = reproduce_robot(name.value, runs=runs, seed=seed, learned=learned, progress=advance)
-    return report.summary(), report.words(), _no_pictures
+    report = reproduce_penalties(runs=runs, seed=seed, learned=learned, progress=advance)
+
+    def draw(folder: Path) -> list[Path]:
+        from crashbo.reproduce.robot_figures import draw_penalties
+
+        return draw_penalties(report, folder)
+
+    return report.summary(), report.words(), draw
 
 
-def _all_crash(runs: int, seed: int, advance: Progress) -> tuple[dict[str, Any], str, Draw]:
+def _all_crash(runs: int, seed: int, advance: Progress) -> Found:
     from crashbo.reproduce.simulations import reproduce_all_crash
 
     found = reproduce_all_crash(runs=runs, seed=seed, progress=advance)
@@ -132,16 +185,3 @@ def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _example1(folder: Path | None, json_output: bool, seed: int) -> None:
-    from crashbo.reproduce.example1 import example1
-
-    result = example1(seed=seed)
-    pictures = result.draw(folder) if folder is not None else []
-    if json_output:
-        typer.echo(json.dumps(result.summary() | {"pictures": [str(path) for path in pictures]}, indent=2))
-        return
-    typer.echo(result.words())
-    for path in pictures:
-        typer.echo(f"Picture: {path}")

@@ -182,8 +182,10 @@ def _draw_slice(top: Axes, bottom: Axes, line: Line, colours: Theme, *, first: b
 
 
 def _say_best(figure: Figure, lines: Sequence[Line], colours: Theme) -> None:
+    """Say where the slices lie, in the order they are drawn in, then what none of them varies."""
     held = {name: value for line in lines for name, value in line.held.items()}
-    _say_held(figure, held, colours)
+    shown = [line.axis.name for line in lines if line.axis.name in held]
+    _say_held(figure, {name: held[name] for name in [*shown, *(one for one in held if one not in shown)]}, colours)
 
 
 def plot_maps(
@@ -274,7 +276,7 @@ def _draw_marks(axes: Axes, maps: Maps, layer: Layer) -> None:
     if layer.quantity == "truth":
         if maps.minimum is not None:
             _mark(axes, [maps.minimum], "true minimum")
-    elif layer.quantity == "acquisition":
+    elif layer.quantity in ("acquisition", "unconstrained"):
         _mark(axes, maps.pending, "under way", projected)
         _mark(axes, [maps.next], "next point", projected)
     else:
@@ -341,8 +343,7 @@ def draw_pairs(pairs: Pairs, *, theme: ThemeName = "light") -> Figure:
         legend = panels[0, -1] if count > 1 else panels[0, 0]
         handles, texts = panels[1, 0].get_legend_handles_labels()
         legend.legend(handles, texts, loc="upper right", fontsize=9)
-        best = {name: value for line in pairs.lines.values() for name, value in line.held.items()}
-        _say_held(figure, best, colours)
+        _say_best(figure, list(pairs.lines.values()), colours)
     return figure
 
 

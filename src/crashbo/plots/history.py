@@ -33,7 +33,8 @@ class ThresholdPath:
         output: "objective" or a constraint.
         label: name and unit.
         trials: `k`, after how many trials (1 is after the first).
-        expected: `k`, posterior mean of the limit; NaN where there was none yet.
+        expected: `k`, posterior mean of the limit; NaN where there was none yet. A limit without prior
+            is none before the first value.
         working: `k`, the most probable limit, which the model works with.
         worst: `k`, the worst value seen without failure so far; NaN before the first.
         failures: after how many trials a failure of this output was told.
@@ -210,6 +211,8 @@ def _path(
     values = [_value(one, output) for one in view.trials]
     seen = np.array([math.nan if value is None else value for value in values])
     worst = sign * np.fmax.accumulate(sign * seen)
+    if output not in view.optimizer.options.fixed:
+        pairs = np.where(np.isnan(worst[after - 1])[:, None], math.nan, pairs)
     failed = [i + 1 for i, one in enumerate(view.trials) if _labelled(one, output)]
     return ThresholdPath(
         output=output,

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.figure import Figure
 
-from crashbo.plots.canvas import canvas, style
+from crashbo.plots.canvas import canvas, legend_on_top, style
 from crashbo.plots.theme import ThemeName, get_theme
 from crashbo.problems.pole.rollout import MONITOR, Outcome
 
@@ -38,15 +38,16 @@ def plot_rollouts(rollouts: Mapping[str, Outcome], *, theme: ThemeName = "light"
                 axes.plot(path.time[shown], values, color=colour, lw=1.1, label=name)
                 if outcome.cost is None and outcome.seconds <= seconds:
                     row = min(int(np.searchsorted(path.time, outcome.seconds)), len(path.time) - 1)
-                    height = factor * getattr(path, attribute)[row]
-                    axes.plot(path.time[row], height, "X", color=colours.vermilion, ms=8)
+                    place = factor * getattr(path, attribute)[row]
+                    axes.plot(path.time[row], place, "X", color=colours.vermilion, ms=8)
             if limit is not None:
                 for side in (-1, 1):
-                    axes.axhline(side * factor * MONITOR.limits[limit], color=colours.vermilion, lw=1, ls="--")
+                    height = side * factor * MONITOR.limits[limit]
+                    axes.axhline(height, color=colours.vermilion, lw=1, ls="--", label="limit of the robot")
             axes.set_ylabel(label)
         panels[-1].set_xlabel("time [s]")
-        panels[0].legend(loc="lower right", ncols=2, bbox_to_anchor=(1.0, 1.0), borderaxespad=0.1)
-        panels[0].set_title("Dashed: the robot's limits", loc="left", color=colours.muted)
+        figure.align_ylabels()
+        legend_on_top(figure, panels[0], columns=3 if max(map(len, rollouts)) < 24 else 1)
     return figure
 
 

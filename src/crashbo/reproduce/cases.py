@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -49,6 +50,37 @@ class Case:
     title: str
     problem: Problem
     optimizer: Optimizer
+
+    def summary(self) -> dict[str, Any]:
+        """Plain numbers, ready for JSON."""
+        best = self.optimizer.best()
+        return {
+            "number": self.number,
+            "title": self.title,
+            "trials": len(self.optimizer.trials),
+            "failed": sum(trial.failed for trial in self.optimizer.trials),
+            "thresholds": self.optimizer.thresholds,
+            "true_thresholds": self.problem.thresholds,
+            "best": best.params,
+            "success_probability": best.success_probability,
+            "minimiser": self.problem.minimiser,
+        }
+
+    def words(self) -> str:
+        """What the model makes of the trials, for a person."""
+        found = self.summary()
+        limits = "; ".join(
+            f"{'cost' if name == 'objective' else name} up to {value:.2f}{self._truth(name)}"
+            for name, value in found["thresholds"].items()
+        )
+        return (
+            f"{self.title}. {found['trials']} trials, {found['failed']} failed. Limits learned: {limits}. "
+            f"Best guess x = {found['best']['x']:.3f} (true minimum {found['minimiser']['x']:.3f})."
+        )
+
+    def _truth(self, name: str) -> str:
+        true = self.problem.thresholds.get(name)
+        return "" if true is None else f" (true {true:g})"
 
 
 def hidden_constraint(number: int, x: np.ndarray) -> tuple[np.ndarray, float] | None:

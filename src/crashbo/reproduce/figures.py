@@ -16,7 +16,7 @@ from crashbo.plots.history import Band, band, thresholds
 from crashbo.plots.run_figures import draw_band_curves, draw_bands, draw_threshold, plot_thresholds
 from crashbo.plots.theme import Theme, ThemeName
 from crashbo.problems import SYNTHETIC
-from crashbo.reproduce.cases import Case, hidden_constraint, make_case
+from crashbo.reproduce.cases import Case, hidden_constraint
 from crashbo.reproduce.simulations import SIMULATIONS, Report, Run, evaluate, make_optimizer
 
 _NAMES = {
@@ -45,7 +45,7 @@ def finished_run(name: str, seed: int, *, learned: bool = True, sampler: str = "
     return optimizer
 
 
-def draw_report(report: Report, folder: Path, *, theme: ThemeName = "light") -> list[Path]:
+def draw_report(report: Report, folder: Path, *, sampler: str = "pathwise", theme: ThemeName = "light") -> list[Path]:
     """Draw a simulation: maps and limits at the end of its first run, regret over all runs.
 
     The first run is repeated to its end, with the same result.
@@ -53,13 +53,14 @@ def draw_report(report: Report, folder: Path, *, theme: ThemeName = "light") -> 
     Args:
         report: of `crashbo.reproduce.simulations.reproduce`.
         folder: is made.
+        sampler: of the minimum, as in the runs.
         theme: "light" or "dark".
 
     Returns:
         Paths of the PNG files.
     """
     seed = min(run.seed for run in report.runs if run.method == "crashbo")
-    optimizer = finished_run(report.name, seed, learned=report.hyperparameters == "learned")
+    optimizer = finished_run(report.name, seed, learned=report.hyperparameters == "learned", sampler=sampler)
     figures = {
         "maps": plot_simulation(report.name, optimizer, theme=theme),
         "regret": plot_regret(report, theme=theme),
@@ -155,13 +156,15 @@ def _draw_limits(figure: Any, reports: Sequence[Report], runs: Sequence[Optimize
 
 
 def _limit_values(reports: Sequence[Report]) -> dict[str, tuple[list[float], float | None]]:
-    """Final limits of all runs and the true one, by simulation and output; without a true one left out."""
+    """Final limits of all runs and the true one, by simulation and output; only where both are known."""
     found: dict[str, tuple[list[float], float | None]] = {}
     for report in reports:
         for output, true in SYNTHETIC[SIMULATIONS[report.name].problem].thresholds.items():
             values = [
                 run.thresholds[output] for run in report.runs if run.method == "crashbo" and output in run.thresholds
             ]
+            if not values:  # no run failed in this output
+                continue
             name = "cost" if output == "objective" else output
             found[f"limit of {name}, {_NAMES[report.name].split(',')[0]}"] = (values, true)
     return found
@@ -181,16 +184,21 @@ def _draw_spread(axes: Axes, title: str, values: Sequence[float], true: float | 
     axes.set_xlabel(f"{len(values)} runs" + ("" if true is None else f"; true {true:g} (dashed)"), fontsize=8)
 
 
-def draw_cases(folder: Path, *, theme: ThemeName = "light") -> list[Path]:
-    """Write the picture of the four cases in one dimension."""
-    return save({"cases": plot_cases([make_case(number) for number in (1, 2, 3, 4)], theme=theme)}, folder)
+def draw_cases(cases: Sequence[Case], folder: Path, *, theme: ThemeName = "light") -> list[Path]:
+    """Write the picture of the four cases in one dimension; the folder is made."""
+    return save({"cases": plot_cases(cases, theme=theme)}, folder)
+
+
+def draw_statistics(reports: Sequence[Report], folder: Path, *, theme: ThemeName = "light") -> list[Path]:
+    """Write the picture of the statistical comparison; the folder is made."""
+    return save({"statistics": plot_statistics(reports, theme=theme)}, folder)
 
 
 def plot_cases(cases: Sequence[Case], *, theme: ThemeName = "light") -> Figure:
     """Draw the four cases side by side: objective, constraint, acquisition.
 
     Args:
-        cases: from `make_case`.
+        cases: all four, from `crashbo.reproduce.cases.make_case`.
         theme: "light" or "dark".
     """
     with canvas(theme, 11.0, 10.6) as (figure, colours):

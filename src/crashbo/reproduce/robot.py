@@ -1,4 +1,4 @@
-"""The paper's robot experiments on the simulated robot: repeated runs, random search and penalties beside them."""
+"""The paper's robot experiments on the simulated robot: repeated runs, random search beside them."""
 
 import math
 import statistics
@@ -19,8 +19,6 @@ from crashbo.reproduce.simulations import Job, side_by_side
 from crashbo.search import Options
 
 REEVALUATIONS = 5
-PENALTIES = {"too low": 1.0, "about right": 10.0, "too high": 1000.0}
-"""Fixed costs for crashes; good controllers cost about 1, poor ones that balance up to 50."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +103,30 @@ def run_once(
         learned: learn hyperparameters instead of the paper's fixed ones.
         penalty: tell a crash as this cost.
     """
+    tuned = tune(name, seed, method=method, learned=learned, penalty=penalty)
+    run = _run(POLES[name], seed, method, tuned)
+    return run if penalty is None else replace(run, method="penalty", penalty=penalty)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A run with everything it left.
+
+    Attributes:
+        optimizer: at the end.
+        outcomes: of the roll-outs, in the order tried.
+        limits: threshold of the objective as the search saw it at each trial; None where it had none.
+        seconds_per_ask: mean time of a suggestion.
+    """
+
+    optimizer: Optimizer
+    outcomes: list[Outcome]
+    limits: list[float | None]
+    seconds_per_ask: float
+
+
+def tune(name: str, seed: int, *, method: str = "crashbo", learned: bool = True, penalty: float | None = None) -> Tuned:
+    """Tune the robot once and keep everything; arguments as in `run_once`."""
     tuning, robot = POLES[name], ROBOTS[name]
     optimizer = Optimizer(
         tuning.space, constraints=tuning.constraints, seed=seed, options=robot.options(tuning, learned)
@@ -117,11 +139,9 @@ def run_once(
         params: Any = tuning.space.sample(1, draw)[0] if method == "random" else optimizer.ask()
         seconds += params.why.seconds if method != "random" else 0.0
         limits.append(params.why.thresholds.get("objective") if method != "random" else None)
-        outcomes.append(tuning.rollout(params, _seed(seed, 1, number)))
+        outcomes.append(tuning.rollout(params, rollout_seed(seed, 1, number)))
         tell(optimizer, params, tuning.told(outcomes[-1]), penalty)
-    best = optimizer.best().params
-    run = _run(tuning, seed, method, best, outcomes, limits, optimizer.thresholds, seconds / robot.evaluations)
-    return run if penalty is None else replace(run, method="penalty", penalty=penalty)
+    return Tuned(optimizer, outcomes, limits, seconds / robot.evaluations)
 
 
 def tell(optimizer: Optimizer, params: Any, told: Told, penalty: float | None = None) -> None:
@@ -130,17 +150,9 @@ def tell(optimizer: Optimizer, params: Any, told: Told, penalty: float | None = 
     optimizer.tell(params, objective, reason=told.reason, **told.constraints)
 
 
-def _run(
-    tuning: PoleTuning,
-    seed: int,
-    method: str,
-    best: dict[str, Any],
-    outcomes: Sequence[Outcome],
-    limits: list[float | None],
-    thresholds: dict[str, float],
-    seconds: float,
-) -> Run:
-    again = repeat(tuning, best, [_seed(seed, 2, number) for number in range(REEVALUATIONS)])
+def _run(tuning: PoleTuning, seed: int, method: str, tuned: Tuned) -> Run:
+    best, outcomes = tuned.optimizer.best().params, tuned.outcomes
+    again = repeat(tuning, best, [rollout_seed(seed, 2, number) for number in range(REEVALUATIONS)])
     costs = [one.cost for one in outcomes]
     reasons = [one.reason for one in outcomes if one.failed]
     stable = [number for number, cost in enumerate(costs) if cost is not None]
@@ -157,13 +169,14 @@ def _run(
         reasons={reason: reasons.count(reason) for reason in sorted(set(reasons))},
         recovered=sum(one.recovered is True for one in outcomes),
         first_success=stable[0] + 1 if stable else None,
-        thresholds=thresholds,
-        threshold_curve=limits,
-        seconds_per_ask=seconds,
+        thresholds=tuned.optimizer.thresholds,
+        threshold_curve=tuned.limits,
+        seconds_per_ask=tuned.seconds_per_ask,
     )
 
 
-def _seed(seed: int, kind: int, number: int) -> int:
+def rollout_seed(seed: int, kind: int, number: int) -> int:
+    """The seed of a roll-out of a run: kind 1 while tuning, 2 when the best guess is tried again."""
     return int(np.random.SeedSequence([seed, kind, number]).generate_state(1)[0])
 
 
@@ -261,8 +274,8 @@ class RobotReport:
             f"hyperparameters {self.hyperparameters}.",
             f"{'':38}{title:>14}" + (f"{'random':>12}" if beside else ""),
         ]
-        for key, text in _ROWS.items():
-            rows.append(f"{text:38}{_number(ours[key]):>14}" + "".join(f"{_number(one[key]):>12}" for one in beside))
+        for key, text in TABLE_ROWS.items():
+            rows.append(f"{text:38}{as_text(ours[key]):>14}" + "".join(f"{as_text(one[key]):>12}" for one in beside))
         return "\n".join([*rows, *self._sentences(ours)])
 
     def _sentences(self, ours: dict[str, Any]) -> list[str]:
@@ -288,7 +301,7 @@ class RobotReport:
         return [run for run in self.runs if run.method == method]
 
 
-_ROWS = {
+TABLE_ROWS = {
     "stable_runs": f"best guess stable in all {REEVALUATIONS} roll-outs",
     "mean_best_value": "mean cost of the best guess",
     "std_best_value": "its deviation over runs",
@@ -300,7 +313,8 @@ _ROWS = {
 }
 
 
-def _number(value: float | None) -> str:
+def as_text(value: float | None) -> str:
+    """Four digits, or a dash."""
     return "-" if value is None else f"{value:.4g}"
 
 
@@ -356,70 +370,3 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
 
 def _deviation(values: Sequence[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
-
-
-def reproduce_penalties(
-    *,
-    runs: int,
-    seed: int = 0,
-    learned: bool | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> "PenaltyReport":
-    """Tune the robot in 2D without a penalty, and with each of `PENALTIES` told as the cost of a crash.
-
-    Args:
-        runs: of each.
-        seed: of the first.
-        learned: hyperparameters learned (the default) or the paper's fixed ones.
-        progress: called with finished and total jobs.
-    """
-    chosen = True if learned is None else learned
-    jobs: list[Job] = [
-        (run_once, ("robot2d", seed + number), {"learned": chosen, "penalty": penalty})
-        for number in range(runs)
-        for penalty in (None, *PENALTIES.values())
-    ]
-    finished: list[Run] = []
-    for run in side_by_side(jobs):
-        finished.append(run)
-        if progress is not None:
-            progress(len(finished), len(jobs))
-    finished.sort(key=lambda run: (run.penalty or 0.0, run.seed))
-    return PenaltyReport("learned" if chosen else "fixed", finished)
-
-
-@dataclass(frozen=True)
-class PenaltyReport:
-    """Runs without a penalty and with several."""
-
-    hyperparameters: str
-    runs: list[Run] = field(default_factory=list)
-
-    def summary(self) -> dict[str, Any]:
-        """Plain numbers, ready for JSON: without a penalty at the top, each penalty beside it."""
-        return {
-            "name": "penalties",
-            "hyperparameters": self.hyperparameters,
-            **robot_statistics(self._of(None)),
-            "penalties": {
-                title: {"penalty": penalty, **robot_statistics(self._of(penalty))}
-                for title, penalty in PENALTIES.items()
-            },
-            "reference": grid_reference().summary(),
-            "runs": [asdict(run) for run in self.runs],
-        }
-
-    def words(self) -> str:
-        """A table, for a person."""
-        columns = {"none (GPCR)": None} | {f"{value:g}, {title}": value for title, value in PENALTIES.items()}
-        found = [robot_statistics(self._of(penalty)) for penalty in columns.values()]
-        rows = [
-            f"robot2d: {found[0]['number_of_runs']} runs of each, hyperparameters {self.hyperparameters}.",
-            f"{'penalty of a crash':38}" + "".join(f"{title:>18}" for title in columns),
-        ]
-        for key, text in _ROWS.items():
-            rows.append(f"{text:38}" + "".join(f"{_number(one[key]):>18}" for one in found))
-        return "\n".join([*rows, f"Best of a grid: {grid_reference().best_value:.3g}."])
-
-    def _of(self, penalty: float | None) -> list[Run]:
-        return [run for run in self.runs if run.penalty == penalty]
