@@ -93,6 +93,9 @@ MISTAKES: list[tuple[tuple[object, ...], str]] = [
     (("correct", 1, 0.5, "--crashed"), "`correct` must get a NUMBER and one of"),
     (("correct", 1, "nan"), "`VALUE` must be a finite number"),
     (("correct", 1, 0.5, "wind=1"), "`wind` must be a constraint"),
+    (("correct", 1, 0.5, "--clear", "reach"), "`reach` must be told with the objective"),
+    (("correct", 1, "--crashed", "--clear", "wind"), "`clear` must name constraints of the study; got 'wind'"),
+    (("correct", 1, "--crashed", "--clear", "reach", "reach=2"), "`reach` must be either cleared or given a value"),
     (("delete", 0), "must be a finished trial"),
     (("restore", 1), "must be a trial that can be restored; 1 is not deleted"),
     (("show", 7), "got 7"),
@@ -128,6 +131,18 @@ def test_corrections_count_and_are_kept(arm: Call) -> None:
     history = arm("show", 0, "--json").json["corrections"]
     assert [one["status"] for one in history] == ["finished", "crashed", "deleted", "restored"]
     assert [one["reason"] for one in history] == ["sign", "", "wrong robot", ""]
+
+
+def test_a_wrong_constraint_value_is_taken_back_and_the_reason_stays(arm: Call) -> None:
+    arm("ask")
+    arm("crash", 0, "reach=11.2", "--reason", "fell over")
+    ran = arm("correct", 0, "--crashed", "--clear", "reach")
+    assert ran.out == "Trial 0: corrected to crashed, without reach (fell over).\n"
+    one = trials(arm)[0]
+    assert (one["status"], one["constraints"], one["reason"]) == ("crashed", {}, "fell over")
+    assert arm("correct", 0, "--crashed", "--clear", "reach").code == 2
+    said = arm("correct", 0, "--crashed", "reach=3", "--reason", "", "--json").json
+    assert (said["cleared"], said["constraints"], said["reason"]) == ([], {"reach": "3"}, "")
 
 
 def test_a_correction_may_offer_a_trial_again(arm: Call) -> None:

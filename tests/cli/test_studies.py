@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from crashbo.console.desk import Desk, Offer
+from crashbo.studies.storage import find_place
+from crashbo.studies.study import open_study
 from tests.cli.conftest import Call
 
 
@@ -149,6 +152,27 @@ def test_status_without_trials_or_model(arm: Call) -> None:
     assert "0.7" in table
     assert "0.5" not in table
     assert "Best guess" not in table
+
+
+def test_what_was_skipped_in_the_console_is_called_so(arm: Call, tmp_path: Path) -> None:
+    offer = Offer("", "", 0, {"kp": 3.0, "kd": 0.1})
+    Desk(open_study(find_place())).skip(offer)
+    arm("ask")
+    arm("crash", 1, "--transient")
+    arm("ask")
+    arm("crash", 2)
+    arm("delete", 2)
+    table = arm("status", "--no-model").out
+    assert "0 finished, 0 crashed, 0 under way, 1 skipped" in table
+    assert [line.split()[1] for line in table.splitlines()[4:7]] == ["skipped", "transient", "deleted"]
+    assert arm("show", 0).out.startswith("Trial 0: skipped\n  kp = 3 N/m\n")
+    whole = arm("status", "--no-model", "--json").json["trials"]
+    assert [one["skipped"] for one in whole] == [True, False, False]
+    assert {one["status"] for one in whole} == {"ignored"}
+    arm("export", "trials.csv")
+    rows = list(csv.DictReader((tmp_path / "trials.csv").read_text().splitlines()))
+    assert [row["status"] for row in rows] == ["skipped", "transient", "deleted"]
+    assert arm("import", "trials.csv").out == "Imported 0 trials. 3 have no outcome.\n"
 
 
 def test_best_needs_a_trial(arm: Call) -> None:

@@ -99,6 +99,14 @@ def test_a_skipped_suggestion_is_kept_but_teaches_nothing(study: Study) -> None:
     assert not study.records()[number].transient
 
 
+def test_a_skipped_trial_that_was_run_after_all_is_skipped_no_more(study: Study) -> None:
+    number = Desk(study).skip(offer(study))
+    Desk(study).correct(form(number=number, status="crashed", reason="fell"))
+    found = row(study, number)
+    assert (found["status"], found["reason"]) == ("crashed", "fell")
+    assert [one["status"] for one in found["history"]] == ["skipped", "crashed"]
+
+
 def test_own_values_may_repeat_a_trial_under_way(study: Study) -> None:
     desk = Desk(study)
     assert [desk.start(PARAMS), desk.start(PARAMS)] == [0, 1]

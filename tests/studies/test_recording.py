@@ -1,6 +1,7 @@
 """Recording outcomes, when others write too."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from optuna.trial import TrialState
@@ -72,6 +73,41 @@ def test_a_result_that_comes_late_is_not_lost(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="which is finished"):
         record_ending(study, 0, Ending("finished", 0.9))
     assert study.records()[0].objective == 0.5
+
+
+def test_a_constraint_that_was_never_seen_can_be_taken_back(study: Study) -> None:
+    recording.add(study, {"x": 0.4}, None, {"reach": 1.0, "temp": 20.0}, "fell")
+    now = recording.correct(study, 0, status="crashed", clear=["reach"])
+    assert (now.status, now.constraints, now.reason) == ("crashed", {"temp": 20.0}, "fell")
+    assert study.records()[0].constraints == {"temp": 20.0}
+    first, last = recording.history(study, 0), recording.correct(study, 0, status="crashed", reason="")
+    assert first[0]["constraints"] == {"temp": 20.0}
+    assert (last.constraints, last.reason) == ({"temp": 20.0}, "")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"status": "crashed", "clear": ["wind"]}, "got 'wind', it has: reach, temp"),
+        ({"status": "crashed", "clear": ["temp"]}, "got 'temp', trial 0 has none"),
+        ({"status": "crashed", "clear": ["reach"], "constraints": {"reach": 2.0}}, "either cleared or given a value"),
+        (
+            {"status": "finished", "objective": 0.5, "clear": ["reach"], "constraints": {"temp": 1.0}},
+            "`reach` must be told",
+        ),
+    ],
+)
+def test_what_cannot_be_taken_back(study: Study, more: dict[str, Any], message: str) -> None:
+    recording.add(study, {"x": 0.4}, None, {"reach": 1.0}, "fell")
+    with pytest.raises(InputError, match=message):
+        recording.correct(study, 0, **more)
+    assert recording.history(study, 0) == []
+
+
+def test_a_finished_trial_that_crashed_after_all_has_no_old_reason(study: Study) -> None:
+    recording.add(study, {"x": 0.4}, None, {}, "fell")
+    recording.correct(study, 0, status="finished", objective=0.5, constraints={"reach": 1.0, "temp": 2.0})
+    assert recording.correct(study, 0, status="crashed").reason == ""
 
 
 def statements(study: Study, number: int) -> int:

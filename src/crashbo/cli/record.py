@@ -95,7 +95,12 @@ def correct(
     ],
     crashed: Annotated[bool, typer.Option("--crashed", help="It crashed after all.")] = False,
     transient: Annotated[bool, typer.Option("--transient", help="It says nothing after all: offer it again.")] = False,
-    reason: ReasonOption = "",
+    clear: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Take back a constraint's value: it was never seen.")
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="In words; else a crash keeps its own.", show_default=False)
+    ] = None,
     storage: StorageOption = None,
     study: StudyOption = None,
     json_output: JsonOption = False,
@@ -112,9 +117,13 @@ def correct(
     number, status = _number(plain[0]), "crashed" if crashed else "transient" if transient else "finished"
     cost = parse_number("VALUE", plain[1]) if valued else None
     seen = parse_constraints(opened.definition, rest)
-    recording.correct(opened, number, status=status, objective=cost, constraints=seen, reason=reason)
-    said = {"number": number, "status": status, "objective": cost, "constraints": rest, "reason": reason}
-    _say(json_output, said, f"corrected to {status if cost is None else short(cost)}")
+    gone = tuple(clear or ())
+    now = recording.correct(opened, number, status=status, objective=cost, constraints=seen, clear=gone, reason=reason)
+    said = {"number": number, "status": status, "objective": cost, "constraints": rest, "reason": now.reason}
+    without = f", without {' and '.join(gone)}" if gone else ""
+    _say(
+        json_output, said | {"cleared": list(gone)}, f"corrected to {status if cost is None else short(cost)}{without}"
+    )
 
 
 def delete(

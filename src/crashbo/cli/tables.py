@@ -83,7 +83,7 @@ def best_words(definition: Definition, outlook: "Outlook", seen: Record | None) 
 
 def trial_words(definition: Definition, found: Mapping[str, Any]) -> str:
     """One trial with its history, from its JSON."""
-    state = "deleted" if found["deleted"] else "transient" if found["transient"] else found["status"]
+    state = next((word for word in ("deleted", "skipped", "transient") if found[word]), found["status"])
     cost = "" if found["objective"] is None else f", {found['objective']:.8g}"
     reason = f" ({found['reason']})" if found["reason"] else ""
     lines = [f"Trial {found['number']}: {state}{cost}{reason}", *valued(definition, found["params"])]
@@ -106,6 +106,8 @@ def print_status(study: Study, records: Sequence[Record], outlook: "Outlook | No
         console = Console(highlight=False, width=200)  # a file or a pipe has no width
     tally = counts(list(records))
     done = f"{tally['finished']} finished, {tally['crashed']} crashed, {tally['pending']} under way"
+    skipped = sum(record.word == "skipped" for record in records)
+    done += f", {skipped} skipped" if skipped else ""
     console.print(f"Study {study.place.study!r} in {study.place}: {done}", soft_wrap=True)
     if records:
         console.print(_table(study.definition, records[-last:] if last else records))
@@ -131,14 +133,13 @@ def _table(definition: Definition, records: Sequence[Record]) -> Any:
 
 
 def _cells(definition: Definition, record: Record) -> list[str]:
-    status = "deleted" if record.deleted else "transient" if record.transient else record.status
     params = [short(record.params[name]) if name in record.params else "" for name in definition.space]
     seen = [
         "" if name not in record.constraints else _seen(record.constraints[name])
         for name in definition.constraint_names
     ]
     cost = "" if record.objective is None else f"{record.objective:.6g}"
-    return [str(record.number), status, *params, cost, *seen, record.reason]
+    return [str(record.number), record.word, *params, cost, *seen, record.reason]
 
 
 def _seen(value: float | None) -> str:

@@ -10,10 +10,10 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.console.forms import REASON_LIMIT, Form
-from crashbo.console.snapshot import BY, EXPECTED, SKIPPED, Reader, find_row
+from crashbo.console.snapshot import BY, EXPECTED, Reader, find_row
 from crashbo.errors import CrashBOError, InputError
 from crashbo.integrations.optuna import records
-from crashbo.integrations.optuna.records import RETRY_OF
+from crashbo.integrations.optuna.records import RETRY_OF, SKIPPED
 from crashbo.integrations.optuna.space import distribution_of
 from crashbo.outcome import VIOLATED
 from crashbo.space import Space

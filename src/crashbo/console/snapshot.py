@@ -11,13 +11,13 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.console.words import why
 from crashbo.integrations.optuna import records
-from crashbo.integrations.optuna.records import CONSTRAINT, CRASH, TRANSIENT, Record
+from crashbo.integrations.optuna.records import CONSTRAINT, CRASH, SKIPPED, TRANSIENT, Record
 from crashbo.parameters import Categorical, Int, Parameter
 from crashbo.studies.definition import Definition
 from crashbo.studies.study import Study, best_seen, counts
 from crashbo.studies.workers import WORKER
 
-SKIPPED, BY, EXPECTED = "crashbo:skipped", "crashbo:by", "crashbo:expected"  # user attributes of a trial
+BY, EXPECTED = "crashbo:by", "crashbo:expected"  # user attributes of a trial
 _ATTEMPTS = 5  # to read a study that others are writing to
 _BELIEFS = ("why", "mode", "success_probability", "thresholds")
 
@@ -111,7 +111,7 @@ def make_row(
         "constraints": {
             name: "violated" if value is None else value for name, value in sorted(record.constraints.items())
         },
-        "reason": str(marks.get(SKIPPED) or record.reason),
+        "reason": str(marks[SKIPPED]) if record.skipped else record.reason,
         "by": _by(marks),
         "started": _time(trial.datetime_start),
         "ended": _time(trial.datetime_complete),
@@ -128,15 +128,11 @@ def status_of(record: Record, trial: FrozenTrial) -> str:
 
     One of "finished", "crashed", "pending", "starting", "transient", "deleted", "skipped", "waiting" and "ignored".
     """
-    if record.deleted:
-        return "deleted"
-    if SKIPPED in trial.user_attrs and trial.state == TrialState.PRUNED:
-        return "skipped"
     if trial.state == TrialState.WAITING:
         return "waiting"
     if trial.state == TrialState.RUNNING:
         return "pending" if record.status == "pending" and trial.params else "starting"
-    return "transient" if record.transient else record.status
+    return record.word
 
 
 def _by(marks: Mapping[str, Any]) -> str:
@@ -159,7 +155,8 @@ def _first(trial: FrozenTrial) -> dict[str, Any]:
     """What was recorded when the trial ended, in the shape of a correction."""
     marks = trial.user_attrs
     finished = trial.state == TrialState.COMPLETE
-    status = "finished" if finished else "transient" if TRANSIENT in marks else "crashed"
+    words = {"finished": finished, "skipped": SKIPPED in marks, "transient": TRANSIENT in marks}
+    status = next((word for word, holds in words.items() if holds), "crashed")
     prefix = len(CONSTRAINT)
     return {
         "time": _time(trial.datetime_complete),

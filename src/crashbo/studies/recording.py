@@ -1,6 +1,6 @@
 """Record what came of a trial: told, crashed, transient, corrected, deleted. Written first; no torch here."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import optuna
@@ -111,11 +111,22 @@ def correct(
     status: str,
     objective: float | None = None,
     constraints: Mapping[str, Any] | None = None,
-    reason: str = "",
+    clear: Collection[str] = (),
+    reason: str | None = None,
 ) -> Record:
     """Correct a finished trial; what was recorded before is kept. See `records.correct` for the statuses.
 
-    Constraints that are not given stay as they were.
+    Args:
+        study: of the trial.
+        number: of the trial.
+        status: what it is to be.
+        objective: its cost, for "finished" only.
+        constraints: those that are not given stay as they were.
+        clear: constraints whose values are taken back: they were never seen. Only a crashed trial may lack one.
+        reason: in words; None: that of a crash which stays one is kept.
+
+    Raises:
+        InputError: and nothing is written.
     """
     if not study.trial(number).state.is_finished():
         raise InputError(f"`number` must be a finished trial; got {number}, which is not. Use `tell` or `crash`.")
@@ -125,16 +136,33 @@ def correct(
         for name, value in before.constraints.items()
         if name in study.definition.constraint_names
     }
-    values |= dict(constraints or {})
+    values = _cleared(study, number, values, clear, constraints or {}) | dict(constraints or {})
     if status in ("deleted", "restored") and (status == "deleted") == before.deleted:
         state = "is deleted already" if before.deleted else "is not deleted"
         raise InputError(f"`number` must be a trial that can be {status}; {number} {state}.")
     if status in ("finished", "crashed"):
         check_outcome(CRASHED if objective is None else objective, values, study.definition.constraints)
+    if reason is None:
+        reason = before.reason if status == before.status == "crashed" else ""
     with study.guarded():
         return records.correct(
             study.inner, number, status=status, objective=objective, constraints=values, reason=reason
         )
+
+
+def _cleared(
+    study: Study, number: int, seen: Mapping[str, Any], clear: Collection[str], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Constraint values without those that are taken back."""
+    for name in clear:
+        if name not in study.definition.constraint_names:
+            known = ", ".join(study.definition.constraint_names) or "none"
+            raise InputError(f"`clear` must name constraints of the study; got {name!r}, it has: {known}.")
+        if name in given:
+            raise InputError(f"`{name}` must be either cleared or given a value; got both.")
+        if name not in seen:
+            raise InputError(f"`clear` must name constraints with a value; got {name!r}, trial {number} has none.")
+    return {name: value for name, value in seen.items() if name not in clear}
 
 
 def history(study: Study, number: int) -> list[dict[str, Any]]:

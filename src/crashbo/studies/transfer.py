@@ -19,7 +19,7 @@ from crashbo.studies.values import parse_constraints, parse_number, parse_params
 
 _OTHERS = ("number", "status", "objective", "reason")
 _STATUSES = ("", "finished", "crashed")
-_SKIPPED = ("pending", "ignored")
+_WITHOUT_OUTCOME = ("pending", "ignored", "transient", "deleted", "skipped")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def import_csv(study: Study, path: Path, *, again: bool = False) -> Imported:
         InputError: that names the line; then nothing is written.
     """
     rows = _read_rows(study, path)
-    trials = [(line, _trial(study, line, row)) for line, row in rows if row.get("status", "") not in _SKIPPED]
+    trials = [(line, _trial(study, line, row)) for line, row in rows if row.get("status", "") not in _WITHOUT_OUTCOME]
     there = Counter() if again else Counter(_key(_of_record(one)) for one in study.records() if one.status in _STATUSES)
     numbers, known = [], 0
     for _, trial in trials:
@@ -105,7 +105,7 @@ def _trial(study: Study, line: int, row: Mapping[str, str]) -> FrozenTrial:
     try:
         status = row.get("status", "")
         if status not in _STATUSES:
-            raise InputError(f"`status` must be one of {[*_STATUSES[1:], *_SKIPPED]} or empty; got {status!r}.")
+            raise InputError(f"`status` must be one of {[*_STATUSES[1:], *_WITHOUT_OUTCOME]} or empty; got {status!r}.")
         if (status == "finished" and not row["objective"]) or (status == "crashed" and row["objective"]):
             raise InputError(f"`objective` must be there if finished, and empty if crashed; got {row['objective']!r}.")
         params = parse_params(definition, {name: row[name] for name in definition.space})
@@ -149,7 +149,7 @@ def export_csv(study: Study) -> str:
     writer = csv.DictWriter(text, columns(study), lineterminator="\n")
     writer.writeheader()
     for record in study.records():
-        row: dict[str, Any] = {"number": record.number, "status": record.status, "reason": record.reason}
+        row: dict[str, Any] = {"number": record.number, "status": record.word, "reason": record.reason}
         row |= {name: show(record.params[name]) for name in study.definition.space if name in record.params}
         row["objective"] = "" if record.objective is None else repr(record.objective)
         row |= {
@@ -194,6 +194,7 @@ def trial_json(
         "reason": record.reason,
         "transient": record.transient,
         "deleted": record.deleted,
+        "skipped": record.skipped,
         "retry_of": record.retry_of,
         **{key: value for key, value in found.items() if value is not None},
         "corrections": [dict(one) for one in changes],

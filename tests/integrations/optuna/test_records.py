@@ -23,7 +23,7 @@ from crashbo.integrations.optuna import (
     report_crash,
     report_transient,
 )
-from crashbo.integrations.optuna.records import corrections
+from crashbo.integrations.optuna.records import SKIPPED, corrections
 from tests.integrations.optuna.helpers import old
 
 both_storages = pytest.mark.parametrize("study", ["memory", "sqlite"], indirect=True)
@@ -159,6 +159,15 @@ class TestReading:
         study.tell(trial, state=TrialState.PRUNED)
         record = last(study, pruned=choice)
         assert (record.status, record.objective) == expected
+
+    @pytest.mark.parametrize("choice", ["ignore", "crash", "value"])
+    def test_what_nobody_ran_teaches_nothing_whatever_the_choice(self, study: optuna.Study, choice: str) -> None:
+        trial = ask(study)
+        trial.report(4.0, step=1)
+        trial.set_user_attr(SKIPPED, "skipped")
+        study.tell(trial, state=TrialState.PRUNED)
+        record = last(study, pruned=choice)
+        assert (record.status, record.objective, record.word, record.reason) == ("ignored", None, "skipped", "")
 
     def test_pruned_without_a_value_has_none(self, study: optuna.Study) -> None:
         study.tell(ask(study), state=TrialState.PRUNED)

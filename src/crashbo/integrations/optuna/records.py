@@ -1,8 +1,9 @@
 """How outcomes are written on Optuna trials and read back. No torch here.
 
 On a trial, as user attributes: "crash" (reason), "transient" (reason), "constraint:<name>" (a number or
-"violated"). A finished trial cannot be changed in Optuna, so corrections are user attributes of the study,
-"crashbo:correction:<number>", a list of entries that is only ever added to.
+"violated"), "crashbo:skipped" (on a pruned trial: nobody ran it). A finished trial cannot be changed in Optuna, so
+corrections are user attributes of the study, "crashbo:correction:<number>", a list of entries that is only ever
+added to.
 """
 
 import functools
@@ -25,6 +26,7 @@ R = TypeVar("R")
 
 CRASH, TRANSIENT, CONSTRAINT = "crash", "transient", "constraint:"
 CORRECTION = "crashbo:correction:"
+SKIPPED = "crashbo:skipped"
 SUGGESTION, RETRY_OF = "crashbo:suggestion", "crashbo:retry_of"  # system attributes, written by the sampler
 _VIOLATED = "violated"
 _LARGEST = 1e100  # what a model can take, as in `crashbo.outcome`
@@ -47,6 +49,7 @@ class Record:
         limits: Optuna's own constraints by name, feasible up to 0.
         transient: failed for a reason that teaches nothing; its params are worth another try.
         deleted: by a correction.
+        skipped: suggested, but nobody ran it.
         retry_of: the transient trial this one tries again.
         suggestion: all params the sampler suggested, asked for yet or not, in Optuna's internal numbers.
     """
@@ -61,8 +64,15 @@ class Record:
     limits: Mapping[str, float] = field(default_factory=dict)
     transient: bool = False
     deleted: bool = False
+    skipped: bool = False
     retry_of: int | None = None
     suggestion: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def word(self) -> str:
+        """The status for people; of an ignored trial why: "deleted", "skipped" or "transient"."""
+        reasons = {"deleted": self.deleted, "skipped": self.skipped, "transient": self.transient}
+        return next((name for name, holds in reasons.items() if holds), self.status)
 
 
 # --- writing, on a running trial ---------------------------------------------------------------
@@ -250,6 +260,7 @@ def _corrected(record: Record, entry: Mapping[str, Any]) -> Record:
         constraints=_seen(entry["constraints"]),
         reason=entry["reason"],
         transient=transient,
+        skipped=False,
     )
 
 
@@ -269,6 +280,7 @@ def _uncorrected(trial: FrozenTrial, learn_from: Learn, pruned: str) -> Record:
         reason=reason,
         limits=_limits(trial),
         transient=trial.state == TrialState.FAIL and TRANSIENT in marks,
+        skipped=_skipped(trial),
         retry_of=inner.get(RETRY_OF),
         suggestion=inner.get(SUGGESTION, {}),
     )
@@ -277,6 +289,8 @@ def _uncorrected(trial: FrozenTrial, learn_from: Learn, pruned: str) -> Record:
 def _outcome(trial: FrozenTrial, learn_from: Learn, pruned: str) -> tuple[Status, float | None, str]:
     """Status, objective and reason."""
     marks = trial.user_attrs
+    if _skipped(trial):
+        return "ignored", None, "" if marks[SKIPPED] == "skipped" else str(marks[SKIPPED])
     if trial.state == TrialState.RUNNING:
         return ("pending" if trial.params or SUGGESTION in trial.system_attrs else "ignored"), None, ""
     if trial.state == TrialState.COMPLETE or (trial.state == TrialState.PRUNED and pruned == "value"):
@@ -289,6 +303,10 @@ def _outcome(trial: FrozenTrial, learn_from: Learn, pruned: str) -> tuple[Status
         counts = learn_from(trial) if callable(learn_from) else learn_from
         return ("crashed" if counts and trial.params else "ignored"), None, marks.get(CRASH, "")
     return "ignored", None, str(marks.get(TRANSIENT, ""))
+
+
+def _skipped(trial: FrozenTrial) -> bool:
+    return trial.state == TrialState.PRUNED and SKIPPED in trial.user_attrs
 
 
 def _limits(trial: FrozenTrial) -> dict[str, float]:
