@@ -199,8 +199,7 @@ class Optimizer:
         elif len(self._trials) + len(self._pending) < self._initial or not self._trials or not self.space.dimension:
             suggestion = Suggestion(self._initial_point(number), number, Reason("initial"))
         else:
-            seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
-            point, mode = self._search(seed).next(self._acquisition_name)
+            point, mode = self.search().next()
             with torch.no_grad():
                 success = float(self.surrogates().log_success(point.point.unsqueeze(0)).exp())
             seconds = time.perf_counter() - begin
@@ -237,10 +236,23 @@ class Optimizer:
         fresh = [point for point in points[number:] if point not in taken]
         return fresh[0] if fresh else points[number]
 
+    def search(self) -> Search:
+        """The search that the next `ask` makes once the initial points are out: its models and its score."""
+        return self._search(int(np.random.SeedSequence([self.seed, self._asked]).generate_state(1)[0]))
+
     def _search(self, seed: int) -> Search:
         failed = [self.space.encode(trial.params) for trial in self._trials if trial.failed]
         pending = [self.space.encode(one) for one in self._pending.values()]
-        return Search(self.surrogates(), self.options, seed, self._points(pending), self._points(failed), self._round)
+        return Search(
+            self.surrogates(),
+            self._acquisition_name,
+            self.options,
+            seed,
+            self._points(pending),
+            self._points(failed),
+            self._round,
+            self.options.caution([trial.failed for trial in self._trials]),
+        )
 
     def _points(self, encoded: Sequence[np.ndarray]) -> Tensor:
         return torch.from_numpy(np.array(encoded).reshape(len(encoded), self.space.dimension))
@@ -273,6 +285,27 @@ class Optimizer:
             crashes=self.options.crash_model,
             earlier=earlier,
         )
+
+    def copy(self) -> "Optimizer":
+        """An optimizer of its own in the same state, which need not learn anew what this one has learned."""
+        other = Optimizer.from_json(self.to_json())
+        other.adopt(self)
+        return other
+
+    def adopt(self, other: "Optimizer") -> None:
+        """Take over the models of another optimizer, as far as it made them from these very trials.
+
+        This saves time and changes no result: models that do not belong here are left alone.
+        """
+        mine, others = (
+            (one.space, one.constraints, one.direction, one.options, one._acquisition_name) for one in (self, other)
+        )
+        if mine != others:
+            return
+        for name in ("_learned", "_fitted"):
+            known: tuple[int, Surrogates] | None = getattr(other, name)
+            if known is not None and _same(self._trials[: known[0]], other._trials[: known[0]], known[0]):
+                setattr(self, name, known)
 
     # --- tell --------------------------------------------------------------------------------
 
@@ -411,6 +444,13 @@ class Optimizer:
         except json.JSONDecodeError as error:
             raise InputError(f"`path` must be a file written by `save`; {path} is not JSON ({error}).") from error
         return cls.from_json(state)
+
+
+def _same(some: Sequence[Trial], others: Sequence[Trial], count: int) -> bool:
+    """Whether two lists hold the same `count` trials, for all that a model can tell."""
+    pairs = zip(some, others, strict=False)
+    same = all((a.params, a.objective, a.constraints) == (b.params, b.objective, b.constraints) for a, b in pairs)
+    return len(some) == len(others) == count and same
 
 
 def _learning_size(count: int) -> int:

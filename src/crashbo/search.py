@@ -1,8 +1,9 @@
 """From models to a decision: the next point to try, and the best guess."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -12,16 +13,35 @@ from botorch.acquisition.analytic import LogExpectedImprovement
 from torch import Tensor
 
 from crashbo.acquisition.entropy import MinValueEntropySearch
-from crashbo.acquisition.failures import FailureAware, success_somewhere
+from crashbo.acquisition.failures import success_somewhere
 from crashbo.acquisition.improvement import ConstrainedMinValueEntropySearch
-from crashbo.acquisition.maximise import Effort, Maximum, Round, maximise, sobol
+from crashbo.acquisition.maximise import Effort, Maximum, Round, Score, maximise, sobol
 from crashbo.acquisition.minimum import Limit, MinimumSampler, PathwiseMinimum, VirtualMinimum
 from crashbo.errors import InputError
+from crashbo.models.coupled_predictor import CoupledPredictor
+from crashbo.models.predictor import Prediction
 from crashbo.models.surrogates import OBJECTIVE, CrashModel, FixedModel, Surrogates
 from crashbo.outcome import is_number
 from crashbo.space import Space
 
+Gain = Callable[[Tensor, Prediction], Tensor]
+_WINDOW, _STEP = 10, 4.0  # trials whose failures count as recent, and how each one too many divides the risk taken
+_LEAST = 0.01  # probability of failure that is accepted even when the budget is spent
+_STRICT = 300.0  # logs of score lost per log of success probability that a cautious search misses
 _SAMPLERS: dict[str, MinimumSampler] = {"pathwise": PathwiseMinimum(), "virtual": VirtualMinimum()}
+
+
+@dataclass(frozen=True)
+class Caution:
+    """How much success counts in a search, beyond what `eq:failoptic` says.
+
+    Attributes:
+        power: the acquisition is weighted by the success probability to this power once more.
+        floor: success probability that a suggestion must have where any point has it; 0: any.
+    """
+
+    power: float = 0.0
+    floor: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -38,6 +58,11 @@ class Options:
         crashes: what a crash says about the cost. "absorb": it is a high cost (the paper's way);
             "separate": nothing; "coupled": learn it from the trials. "auto" is "coupled" where the
             hyperparameters are learned.
+        risk: share of trials that may fail. While more of the last ten did, only points are suggested whose
+            success is likely, the likelier the more failed; 1 never asks for that. Without effect on fixed
+            hyperparameters (the paper's way).
+        crash_budget: how many trials may still fail, all told; the fewer are left, the surer a suggestion
+            must be. None: no such limit. No promise: a surprise can always crash.
         raw: quasi-random points looked at when an acquisition is maximised.
     """
 
@@ -48,6 +73,8 @@ class Options:
     sampler: str = "pathwise"
     fixed: Mapping[str, FixedModel] = field(default_factory=dict)
     crashes: Literal["auto", "absorb", "separate", "coupled"] = "auto"
+    risk: float = 0.2
+    crash_budget: int | None = None
     raw: int = 512
 
     def __post_init__(self) -> None:
@@ -59,6 +86,11 @@ class Options:
                 raise InputError(f"`{name}` must be {rule}; got {value!r}.")
         if not (is_number(self.delta) and 0 < self.delta < 1):
             raise InputError(f"`delta` must lie between 0 and 1; got {self.delta!r}.")
+        if not (is_number(self.risk) and 0 < self.risk <= 1):
+            raise InputError(f"`risk` must lie above 0 and not above 1; got {self.risk!r}.")
+        budget = self.crash_budget
+        if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 0):
+            raise InputError(f"`crash_budget` must be an integer >= 0 or None; got {budget!r}.")
         if self.sampler not in _SAMPLERS:
             raise InputError(f"`sampler` must be one of {sorted(_SAMPLERS)}; got {self.sampler!r}.")
         if self.crashes not in ("auto", "absorb", "separate", "coupled"):
@@ -74,6 +106,20 @@ class Options:
     def _needs_absorption(self) -> bool:
         return OBJECTIVE in self.fixed or self.sampler == "virtual"
 
+    def caution(self, failures: Sequence[bool]) -> Caution:
+        """How careful the next suggestion should be.
+
+        Args:
+            failures: of all trials so far, in order.
+        """
+        if self.fixed:
+            return Caution()
+        recent, allowed = sum(failures[-_WINDOW:]), self.risk * _WINDOW
+        floor = 1 - self.risk * _STEP ** (allowed - recent) if recent > allowed else 0.0
+        if self.crash_budget is not None:
+            floor = max(floor, 1 - max(_LEAST, 0.1 * min(self.crash_budget - sum(failures), 10)))
+        return Caution(float(recent) if self.risk < 1 else 0.0, floor)
+
     @property
     def crash_model(self) -> CrashModel:
         """`crashes` with "auto" decided."""
@@ -88,19 +134,23 @@ class Search:
 
     Attributes:
         models: of all outputs.
+        acquisition: "mes", "mesco", "logei" or "cmes".
         options: how to search.
         seed: of everything random.
         pending: `m x d`, points under way.
         failed: `k x d`, points that failed; they are not tried again.
         round_: of discrete coordinates, None if there are none.
+        caution: how much success counts.
     """
 
     models: Surrogates
+    acquisition: str
     options: Options
     seed: int
     pending: Tensor
     failed: Tensor
     round_: Round | None
+    caution: Caution = Caution()
 
     @property
     def _dimension(self) -> int:
@@ -111,21 +161,63 @@ class Search:
         """Log of the success probability that counts as likely enough."""
         return math.log1p(-self.options.delta)
 
-    def next(self, acquisition: str) -> tuple[Maximum, str]:
+    def next(self) -> tuple[Maximum, str]:
         """Maximise the acquisition, or the success probability while nothing is safe (`eq:failoptic`).
 
         Returns:
             The point and the mode: "success" or the acquisition's name.
         """
-        models = _believing(self.models, self.pending)
-        if not models.any_stable:
-            return self._explore(models), "success"
+        if not self.models.any_stable:
+            return self._explore(self._believing), "success"
         if not self._safe_somewhere():
-            found = self._maximise(models.log_success)
+            found = self._maximise(self.score("success"))
             if found.value < self._floor:
                 return found, "success"
-        score = self._build(acquisition, models)
-        return self._maximise(lambda x: score(x.unsqueeze(-2))), acquisition
+        return self._maximise(self.score(self.acquisition)), self.acquisition
+
+    def score(self, mode: str) -> Score:
+        """What is maximised in a mode, "success" or an acquisition's name: `m x d` to `m`, in logs."""
+        models = self._believing
+        if mode == "success":
+            return models.log_success
+        gain = self.gain(mode)
+
+        def weighted(X: Tensor) -> Tensor:
+            there, held = models.objective.predict(X), models.log_constraints(X)
+            success = there.log_success + held
+            # A crash that the objective absorbs lies in its mean already; EI and cMES know better.
+            own = mode == "logei" or isinstance(models.objective, CoupledPredictor)
+            weight = 0.0 if mode == "cmes" else success if own else held
+            return gain(X, there) + weight - self._shortfall(success)
+
+        return weighted
+
+    def gain(self, mode: str) -> Gain:
+        """What an acquisition hopes for if nothing fails: `m x d` and the predictions there to `m`, in logs."""
+        models = self._believing
+        if mode in ("mes", "mesco"):
+            noise = None if self.options.fixed else models.objective.noise_variance
+            minima = self._minima(models, constrained=mode == "mesco")
+            entropy = MinValueEntropySearch(models.objective, minima, noise_variance=noise)
+            return lambda X, there: entropy.information(there.mean, there.deviation)
+        acquisition = self._bounded(models) if mode == "cmes" else self._improvement(models)
+        return lambda X, there: acquisition(X.unsqueeze(-2))
+
+    def _shortfall(self, log_success: Tensor) -> Tensor:
+        """What a point loses that is less likely to succeed than caution asks for."""
+        loss = -self.caution.power * log_success
+        if not self.caution.floor:
+            return loss
+        return loss + _STRICT * (math.log(self.caution.floor) - log_success).clamp_min(0.0)
+
+    @cached_property
+    def _believing(self) -> Surrogates:
+        """The models with pending points believed to return their means."""
+        models, pending = self.models, self.pending
+        if not len(pending):
+            return models
+        constraints = {name: model.believing(pending) for name, model in models.constraints.items()}
+        return Surrogates(models.objective.believing(pending), constraints, models.limits, models.any_stable)
 
     def _explore(self, models: Surrogates) -> Maximum:
         """Maximise the success probability while nothing has succeeded, away from the faces.
@@ -152,28 +244,28 @@ class Search:
         looked = torch.cat([sobol(self.options.raw, self._dimension, self.seed), self._guesses()])
         return success_somewhere([safety], looked if self.round_ is None else self.round_(looked), self.options.delta)
 
-    def _build(self, name: str, models: Surrogates) -> AcquisitionFunction:
-        """The acquisition, on models that already believe in pending points."""
-        if name == "logei":
-            stable = models.objective.X[models.objective.fit.data.observed]
-            with torch.no_grad():
-                mean = models.objective.moments(stable)[0]
-                safe = models.log_success(stable) >= math.log(0.5)
-            best = mean[safe].min() if bool(safe.any()) else mean.min()
-            improvement = LogExpectedImprovement(models.objective, best_f=best, maximize=False)
-            return FailureAware(improvement, [models.log_success])
-        limited = {} if name == "mes" else models.constraints
+    def _bounded(self, models: Surrogates) -> AcquisitionFunction:
+        """The information bound, which brings its own success with it."""
+        independent = models.log_constraints if models.constraints else None
+        noise = models.objective.noise_variance
+        return ConstrainedMinValueEntropySearch(
+            models.objective, self._minima(models), independent, noise_variance=noise
+        )
+
+    def _improvement(self, models: Surrogates) -> AcquisitionFunction:
+        """Expected improvement on the best trial that probably works."""
+        stable = models.objective.X[models.objective.fit.data.observed]
+        with torch.no_grad():
+            mean = models.objective.moments(stable)[0]
+            safe = models.log_success(stable) >= math.log(0.5)
+        best = mean[safe].min() if bool(safe.any()) else mean.min()
+        return LogExpectedImprovement(models.objective, best_f=best, maximize=False)
+
+    def _minima(self, models: Surrogates, *, constrained: bool = True) -> Tensor:
+        limited = models.constraints if constrained else {}
         limits = [Limit(model, models.limits[key]) for key, model in limited.items()]
         sampler = _SAMPLERS[self.options.sampler]
-        minima = sampler(models.objective, limits, self.options.samples, self.seed, self.round_)
-        noise = None if self.options.fixed else models.objective.noise_variance
-        if name == "cmes":
-            independent = models.log_constraints if models.constraints else None
-            return ConstrainedMinValueEntropySearch(
-                models.objective, minima, independent, noise_variance=models.objective.noise_variance
-            )
-        entropy = MinValueEntropySearch(models.objective, minima, noise_variance=noise)
-        return FailureAware(entropy, [models.log_weight] if models.weighted else [])
+        return sampler(models.objective, limits, self.options.samples, self.seed, self.round_)
 
     def _maximise(self, score: Any) -> Maximum:
         avoid = torch.cat([self.failed, self.pending])
@@ -246,11 +338,3 @@ def make_round(space: Space) -> Round | None:
         return result
 
     return rounded
-
-
-def _believing(models: Surrogates, pending: Tensor) -> Surrogates:
-    """The models with pending points believed to return their means."""
-    if not len(pending):
-        return models
-    constraints = {name: model.believing(pending) for name, model in models.constraints.items()}
-    return Surrogates(models.objective.believing(pending), constraints, models.limits, models.any_stable)

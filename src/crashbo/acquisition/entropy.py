@@ -156,6 +156,10 @@ class MinValueEntropySearch(AcquisitionFunction):
         posterior: Any = self.model.posterior(X)
         mean = posterior.mean.squeeze(-1).squeeze(-1)
         deviation = posterior.variance.clamp_min(1e-300).sqrt().squeeze(-1).squeeze(-1)
+        return self.information(mean, deviation)
+
+    def information(self, mean: Tensor, deviation: Tensor) -> Tensor:
+        """The value where the model has these moments, all `...`."""
         t = (mean.unsqueeze(-1) - self._cut) / deviation.unsqueeze(-1)
         if self.noise_variance is None:
             information = log_information(t)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from crashbo.errors import InputError, NumericalError
 from crashbo.integrations.optuna.records import Record
 from crashbo.models.surrogates import OBJECTIVE
 from crashbo.optimizer import Optimizer, Reason, Suggestion
+from crashbo.plots.views import View
 from crashbo.space import Space
 from crashbo.studies.asking import use_sampler
 from crashbo.studies.study import Study
@@ -40,6 +42,7 @@ class Thinker:
     optimizer: Optimizer | None = None
     snapshot: Snapshot | None = None
     problem: str = ""
+    _decided: tuple[str, View] | None = None
 
     def look(self) -> Iterator[dict[str, Any]]:
         """Read the study and say step by step what follows: models fitted, suggestion, best guess, limits."""
@@ -74,8 +77,8 @@ class Thinker:
         before, self.snapshot = self.optimizer, self.reader.read()
         with self.study.guarded():
             fresh: Optimizer = sampler.optimizer(self.study.inner)
-        if before is not None and before.trials == fresh.trials:
-            fresh._fitted = before._fitted
+        if before is not None:
+            fresh.adopt(before)
         self.optimizer, self.problem = fresh, ""
         try:
             if self._has_model():
@@ -113,21 +116,26 @@ class Thinker:
         return None
 
     def _ask(self) -> Suggestion:
-        """Ask a copy of the optimizer, to which what was skipped is under way: so it suggests something else."""
+        """Ask a copy of the optimizer."""
+        copy = self._apart()
+        try:
+            if not self.problem:
+                return copy.ask()
+        except NumericalError as error:
+            self.problem = f"The model cannot choose a point ({error})."
+        number = int(copy.to_json()["asked"])
+        return Suggestion(copy.space.sobol(number + 1, copy.seed)[-1], number, Reason("initial"))
+
+    def _apart(self) -> Optimizer:
+        """A copy of the optimizer, to which what was skipped is under way: so it suggests something else."""
         state = self._known.to_json()
         skipped = [row["params"] for row in self._seen.rows if row["status"] == "skipped"][-_SKIPS:]
         pending = [
             {"number": -1 - i, "params": params, "why": vars(Reason("given"))} for i, params in enumerate(skipped)
         ]
         copy = Optimizer.from_json(state | {"pending": [*state["pending"], *pending]})
-        copy._fitted = self._known._fitted
-        try:
-            if not self.problem:
-                return copy.ask()
-        except NumericalError as error:
-            self.problem = f"The model cannot choose a point ({error})."
-        number = int(state["asked"])
-        return Suggestion(copy.space.sobol(number + 1, copy.seed)[-1], number, Reason("initial"))
+        copy.adopt(self._known)
+        return copy
 
     def _described(self, params: Mapping[str, Any], beliefs: Mapping[str, Any], **others: Any) -> dict[str, Any]:
         point = self.study.definition.space.validate(dict(params))
@@ -184,10 +192,15 @@ class Thinker:
         stable = self._known.surrogates().any_stable
         return {name: one for name, one in self._known.thresholds.items() if stable or name != OBJECTIVE}
 
-    def picture(self, x: str, y: str | None, params: Mapping[str, Any]) -> dict[str, Any]:
+    def picture(self, x: str, y: str | None, params: Mapping[str, Any], *, acquisition: bool = False) -> dict[str, Any]:
         """The models over two parameters, or along one, the others held.
 
         Positions along an axis run from 0 to 1, as `Parameter.locate` has them, in cells of one width.
+
+        Args:
+            x, y: the parameters; None for y: along x.
+            params: values of the others.
+            acquisition: add what the next point is chosen by, relative to its maximum. It takes a search.
 
         Returns:
             "layers": per quantity its values, row by row from y = 0 up; "basis": what it was drawn for.
@@ -206,8 +219,18 @@ class Thinker:
                 values, deviation = one.moments(grid)
                 layers[f"constraint:{name}"] = values
                 layers[f"std:{name}"] = deviation
+        if acquisition:
+            with suppress(NumericalError):  # the other layers are worth showing
+                layers["acquisition"] = self._view().acquisition(grid, params, [x] if y is None else [x, y])
         numbers = {name: [float(f"{value:.5g}") for value in one.tolist()] for name, one in layers.items()}
         return {"layers": numbers, "x": x, "y": y, "columns": across, "rows": up or 1, "basis": self._seen.basis}
+
+    def _view(self) -> View:
+        """The optimizer with its next decision, which is computed once."""
+        basis = self._seen.basis
+        if self._decided is None or self._decided[0] != basis:
+            self._decided = basis, View(self._apart())
+        return self._decided[1]
 
 
 def _grid(

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from botorch.models.model import Model
 from torch import Tensor
@@ -11,7 +12,8 @@ from torch import Tensor
 from crashbo.errors import NumericalError
 from crashbo.inference.base import NOISE_FLOOR
 from crashbo.models.coupled import CoupledFit
-from crashbo.models.predictor import Features, PointPosterior, random_features
+from crashbo.models.moments import Component, PointMoments
+from crashbo.models.predictor import Features, PointPosterior, Prediction, random_features
 
 _SILENT = 1e-8  # site precision, relative to the margin's prior, below which a label says nothing
 _BELIEVED = 0.05  # variance of the margin at a point under way
@@ -84,6 +86,21 @@ class CoupledPredictor(Model):
             raise NumericalError("the covariance of costs and margins is not positive definite; near-duplicates?")
         self.factor = factor
         self.weights = torch.cholesky_solve(targets.unsqueeze(-1), factor)
+        self._cost, self._joint = self._point_moments()
+
+    def _point_moments(self) -> tuple[PointMoments, PointMoments]:
+        """Predictions of the cost, and of both."""
+        length, amplitude = self.cost_length.numpy(), self._amplitude.numpy()
+        outer = np.array([[self.deviation], [self.correlation]])
+        shared = Component(self._both.numpy(), length, 2.5, outer * amplitude)
+        alone = np.array([[0.0], [self.own]]) * np.ones(len(self.margin_X))
+        own = Component(self.margin_X.numpy(), self.margin_length.numpy(), 2.5, alone, len(self.cost_X))
+        variance = self.deviation**2
+        cost = Component(self._both.numpy(), length, 2.5, self.deviation * amplitude[None])
+        return (
+            PointMoments([cost], self.factor, self.weights, [variance]),
+            PointMoments([shared, own], self.factor, self.weights, [variance, 1.0, self.correlation * self.deviation]),
+        )
 
     def believing(self, pending: Tensor) -> "CoupledPredictor":
         """This model with points under way believed to return their means."""
@@ -119,38 +136,24 @@ class CoupledPredictor(Model):
 
     def joint(self, X: Tensor) -> Joint:
         """Posterior of cost and margin at `... x d`, differentiable in X."""
-        flat = X.reshape(-1, X.shape[-1])
-        p = len(flat)
-        crosses = torch.cat(self.cross(flat))
-        means = (crosses @ self.weights).squeeze(-1)
-        half = torch.linalg.solve_triangular(self.factor, crosses.mT, upper=False)
-        cost, margin = half[:, :p], half[:, p:]
-        variance = self.deviation**2
-        found = (
-            means[:p],
-            (variance - cost.square().sum(0)).clamp_min(1e-12 * variance),
-            means[p:],
-            (1 - margin.square().sum(0)).clamp_min(1e-12),
-            self.correlation * self.deviation - (cost * margin).sum(0),
-        )
+        found = self._joint(X.reshape(-1, X.shape[-1]))
         return Joint(*(one.reshape(X.shape[:-1]) for one in found))
 
     def moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of the cost at `... x d`, each `...`, in its own units."""
-        flat = X.reshape(-1, X.shape[-1])
-        cross = self.deviation * _matern52(flat, self._both, self.cost_length) * self._amplitude
-        mean = (cross @ self.weights).squeeze(-1)
-        half = torch.linalg.solve_triangular(self.factor, cross.mT, upper=False)
-        variance = (self.deviation**2 - half.square().sum(0)).clamp_min(1e-12 * self.deviation**2)
-        shape = X.shape[:-1]
-        return (self.fit.offset + self.fit.scale * mean).reshape(shape), (self.fit.scale * variance.sqrt()).reshape(
-            shape
-        )
+        mean, variance = self._cost(X.reshape(-1, X.shape[-1])).reshape(2, *X.shape[:-1])
+        return self.fit.offset + self.fit.scale * mean, self.fit.scale * variance.sqrt()
 
     def log_success(self, X: Tensor) -> Tensor:
         """Log probability that the margin at `... x d` stays below its threshold."""
-        there = self.joint(X)
-        return torch.special.log_ndtr((self.fit.coupling.threshold - there.margin) / there.margin_variance.sqrt())
+        return self.predict(X).log_success
+
+    def predict(self, X: Tensor) -> Prediction:
+        """Everything at `... x d` in one look."""
+        there, fit = self.joint(X), self.fit
+        slack = (fit.coupling.threshold - there.margin) / there.margin_variance.sqrt()
+        mean, deviation = fit.offset + fit.scale * there.cost, fit.scale * there.cost_variance.sqrt()
+        return Prediction(mean, deviation, torch.special.log_ndtr(slack))
 
     def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> PointPosterior:
         """BoTorch's entry for the cost at single points, `b x 1 x d`."""

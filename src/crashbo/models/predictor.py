@@ -7,8 +7,9 @@ on their own, and a BoTorch `Model` as far as analytic acquisition functions nee
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from botorch.models.model import Model
 from botorch.posteriors.posterior import Posterior
@@ -18,6 +19,15 @@ from torch import Tensor
 from crashbo.errors import NumericalError
 from crashbo.models.fit import Fit
 from crashbo.models.hyperparameters import covariance, is_plain
+from crashbo.models.moments import Component, PointMoments
+
+
+class Prediction(NamedTuple):
+    """What a model expects at points, each `...`, in the costs' own units."""
+
+    mean: Tensor
+    deviation: Tensor
+    log_success: Tensor
 
 
 class PointPosterior(Posterior):
@@ -72,6 +82,19 @@ class Predictor(Model):
                 raise NumericalError("the posterior covariance is not positive definite; raise `noise_std`.")
             self.X, self.targets, self.variances, self.factor = X, targets, variances, factor
             self.weights = torch.cholesky_solve(targets.unsqueeze(-1), factor)
+            self._quick = self._point_moments()
+
+    def _point_moments(self) -> PointMoments | None:
+        """Predictions in NumPy, for the kernels that are known there."""
+        if not is_plain(self.kernel) or self.X.device.type != "cpu":
+            return None
+        base, scale = self.kernel.base_kernel, float(self.kernel.outputscale)
+        smoothness = float(base.nu) if isinstance(base, MaternKernel) else math.inf
+        if smoothness == 0.5:
+            return None
+        amplitude = np.full((1, len(self.X)), scale)
+        latent = Component(self.X.numpy(), self.lengthscales.numpy(), smoothness, amplitude)
+        return PointMoments([latent], self.factor, self.weights, [scale])
 
     def believing(self, pending: Tensor) -> "Predictor":
         """This model with points under way believed to return their mean."""
@@ -102,6 +125,9 @@ class Predictor(Model):
     def _latent(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance at `... x d`, in the kernel's units."""
         flat = X.reshape(-1, X.shape[-1])
+        if self._quick is not None:
+            mean, variance = self._quick(flat).reshape(2, *X.shape[:-1])
+            return mean, variance
         cross = covariance(self.kernel, flat, self.X)
         mean = (cross @ self.weights).squeeze(-1)
         half = torch.linalg.solve_triangular(self.factor, cross.mT, upper=False)
@@ -122,12 +148,19 @@ class Predictor(Model):
             threshold: to use instead of the model's own.
         """
         limit = self.threshold if threshold is None else threshold
-        if math.isinf(limit):
-            return X.new_zeros(X.shape[:-1])
-        mean, variance = self._latent(X)
+        return X.new_zeros(X.shape[:-1]) if math.isinf(limit) else self._below(limit, *self._latent(X))
+
+    def _below(self, limit: float, mean: Tensor, variance: Tensor) -> Tensor:
         width = self.fit.given.label_width
         centred = (limit - self.fit.offset) / self.fit.scale - mean
         return torch.special.log_ndtr(centred / (variance + width**2).sqrt())
+
+    def predict(self, X: Tensor) -> Prediction:
+        """Everything at `... x d` in one look."""
+        mean, variance = self._latent(X)
+        sure = math.isinf(self.threshold)
+        success = torch.zeros_like(mean) if sure else self._below(self.threshold, mean, variance)
+        return Prediction(self.fit.offset + self.fit.scale * mean, self.fit.scale * variance.sqrt(), success)
 
     def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> PointPosterior:
         """BoTorch's entry for single points, `b x 1 x d`."""

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from crashbo.optimizer import Optimizer, Suggestion
-from crashbo.search import Search, _believing
+from crashbo.search import Search
 
 Score = Callable[[Tensor], Tensor]
 
@@ -52,23 +50,16 @@ def decide(optimizer: Optimizer) -> Decision:
     It is asked in a copy. The score is the very one its search maximises: same models, same seed,
     same pending points.
     """
-    copy = Optimizer.from_json(optimizer.to_json())
-    copy._fitted = optimizer._fitted
-    seed = int(np.random.SeedSequence([optimizer.seed, optimizer._asked]).generate_state(1)[0])
-    search = optimizer._search(seed)
-    suggestion = copy.ask()
+    search, suggestion = optimizer.search(), optimizer.copy().ask()
     mode = suggestion.why.mode
     if mode in ("initial", "given"):
-        _, mode = search.next(optimizer._acquisition_name)
+        _, mode = search.next()
     score, unconstrained = _scores(search, mode)
     return Decision(suggestion, mode, score, unconstrained)
 
 
 def _scores(search: Search, mode: str) -> tuple[Score, Score | None]:
-    models = _believing(search.models, search.pending)
-    if mode == "success":
-        return models.log_success, None
-    whole = search._build(mode, models)
-    inner: Any = whole.acquisition
-    unconstrained = (lambda x: inner(x.unsqueeze(-2))) if whole.constraints else None
-    return lambda x: whole(x.unsqueeze(-2)), unconstrained
+    if mode in ("success", "cmes") or not search.models.weighted:
+        return search.score(mode), None
+    gain, objective = search.gain(mode), search.models.objective
+    return search.score(mode), lambda x: gain(x, objective.predict(x))

@@ -88,6 +88,7 @@ class CrashBOSampler(BaseSampler):
         self._prune_as = prune_as
         self._independent_sampler = independent_sampler
         self._lock = threading.RLock()
+        self._last: Optimizer | None = None
 
     @classmethod
     def from_study(cls, study: optuna.Study, **others: Any) -> "CrashBOSampler":
@@ -100,10 +101,10 @@ class CrashBOSampler(BaseSampler):
         return cls(**vars(settings_in(study_attributes(study))), **others)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_last")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.RLock())
+        vars(self).update(state, _lock=threading.RLock(), _last=None)
 
     def reseed_rng(self) -> None:
         """Do nothing but pass it on: suggestions differ by the number of the trial already."""
@@ -145,7 +146,11 @@ class CrashBOSampler(BaseSampler):
         self, study: optuna.Study, records: Sequence[Record], translation: Translation, number: int
     ) -> Optimizer:
         maximize = study.direction == StudyDirection.MAXIMIZE
-        return make_optimizer(records, translation, self._settings, maximize=maximize, number=number)
+        optimizer = make_optimizer(records, translation, self._settings, maximize=maximize, number=number)
+        if self._last is not None:
+            optimizer.adopt(self._last)
+        self._last = optimizer  # its models are those of most trials that the next one will know
+        return optimizer
 
     # --- Optuna's interface ----------------------------------------------------------------------
 
