@@ -258,6 +258,9 @@ def test_formulas_are_made_harmless_but_numbers_stay() -> None:
 def test_the_picture_takes_axes_of_the_study_only(client: Client) -> None:
     assert client.post("/api/picture", {"x": "kp", "y": "kd", "params": PARAMS})[1]["columns"] == 41
     assert client.post("/api/picture", {"x": "kp", "y": "", "params": PARAMS})[1]["columns"] == 101
+    next_ = client.post("/api/picture", {"x": "kp", "y": "kd", "params": PARAMS, "acquisition": True})[1]
+    assert len(next_["layers"]["acquisition"]) == 41 * 41
+    assert client.post("/api/picture", {"x": "kp", "y": "kd", "params": PARAMS, "acquisition": "yes"})[0] == 422
     for x, y in (("kp", "kp"), ("other", "kd"), (["kp"], "kd"), (None, "kd")):
         assert client.post("/api/picture", {"x": x, "y": y, "params": PARAMS})[0] == 422
 

@@ -93,6 +93,47 @@ def test_only_crashes_give_chances_but_no_cost(study: Study) -> None:
     assert said(found, "best")["best"]["objective"] is None
 
 
+def test_the_suggestion_is_where_the_map_says_to_try_next(study: Study) -> None:
+    found = thinker(told(study, 7))
+    offer = said(found, "offer")["offer"]
+    assert offer["beliefs"]["mode"] == "mesco"
+    assert "acquisition" not in found.picture("kp", "kd", offer["params"])["layers"]
+    map_ = found.picture("kp", "kd", offer["params"], acquisition=True)
+    values = np.array(map_["layers"]["acquisition"]).reshape(CELLS, CELLS)
+    assert values.min() >= 0
+    assert values.max() <= 1
+    space = study.definition.space
+    row, column = (int(CELLS * space[name].locate(offer["params"][name])) for name in ("kd", "kp"))
+    assert values[min(row, CELLS - 1), min(column, CELLS - 1)] > 0.8 * values.max()
+    line = found.picture("kp", None, offer["params"], acquisition=True)["layers"]["acquisition"]
+    assert line[round(100 * space["kp"].locate(offer["params"]["kp"]))] > 0.8 * max(line)
+
+
+def test_a_skipped_suggestion_makes_its_place_less_promising(study: Study) -> None:
+    found = thinker(told(study, 7))
+    offer = said(found, "offer")["offer"]
+    before = found.picture("kp", "kd", offer["params"], acquisition=True)["layers"]["acquisition"]
+    seen = Reader(study).read()
+    Desk(study).skip(Offer("key", seen.basis, len(seen.rows), offer["params"]))
+    said(found, "offer")
+    after = found.picture("kp", "kd", offer["params"], acquisition=True)["layers"]["acquisition"]
+    place = int(np.argmax(before))
+    assert after[place] < 0.5 * before[place]
+
+
+def test_a_search_that_fails_leaves_the_other_layers(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = thinker(told(study))
+    said(found, "model")
+
+    def fail(self: object, *args: object) -> None:
+        raise NumericalError("no")
+
+    monkeypatch.setattr("crashbo.plots.views.View.acquisition", fail)
+    layers = found.picture("kp", "kd", {"kp": 5.0, "kd": 0.5}, acquisition=True)["layers"]
+    assert "mean" in layers
+    assert "acquisition" not in layers
+
+
 def test_a_map_shows_what_is_predicted(tmp_path: Path) -> None:
     parameters = {"kp": {"low": 0.01, "high": 10, "log": True}, "order": {"low": 1, "high": 4, "type": "int"}}
     study = make_study(

@@ -121,14 +121,15 @@ def _read_routes(hub: Hub) -> list[Route]:
         return JSONResponse(await _ask(hub, "predict", params=params))
 
     async def picture(request: Request) -> Response:
-        form = Form(await read_body(request), ("x", "y", "params"))
+        form = Form(await read_body(request), ("x", "y", "params", "acquisition"))
         varying = [block.name for block in hub.study.definition.space.coordinates]
         x, y = form.word("x", varying), form.word("y", [*varying, ""])
+        acquisition = form.flag("acquisition")
         params = form.params(hub.study.definition)
         form.finish()
         if x == y:
             raise InputError("The two axes of the map must be different parameters.")
-        return JSONResponse(await _ask(hub, "picture", x=x, y=y or None, at=params))
+        return JSONResponse(await _ask(hub, "picture", x=x, y=y or None, at=params, acquisition=acquisition))
 
     return [
         Route("/api/state", state),

@@ -75,6 +75,13 @@ class Form:
             raise InputError(f"`{field}` must be one of {', '.join(allowed)}.")
         return str(value)
 
+    def flag(self, field: str) -> bool:
+        """Yes or no; no if it is not there."""
+        value = self._body.get(field, False)
+        if not isinstance(value, bool):
+            raise InputError(f"`{field}` must be true or false.")
+        return value
+
     def objective(self) -> float:
         """The cost."""
         return self._float("objective", self._body.get("objective"), "Enter the cost. If it crashed, press CRASHED.")

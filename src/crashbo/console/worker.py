@@ -76,7 +76,7 @@ def _answer(thinker: Any, task: dict[str, Any]) -> dict[str, Any]:
     try:
         if task["kind"] == "predict":
             return {"result": thinker.predict(task["params"])}
-        return {"result": thinker.picture(task["x"], task["y"], task["at"])}
+        return {"result": thinker.picture(task["x"], task["y"], task["at"], acquisition=task["acquisition"])}
     except Exception as error:
         return {"problem": _words(error)}
 

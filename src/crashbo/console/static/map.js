@@ -8,6 +8,7 @@ import { openOwn } from "/next.js";
 
 const VIRIDIS = ["#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"];
 const CHANCE = ["#b2182b", "#d6604d", "#f4a582", "#fddbc7", "#f7f7f7", "#d1e5f0", "#92c5de", "#4393c3", "#2166ac"];
+const NEXT = "acquisition"; // a layer that takes a search: fetched only when someone looks at it
 const view = { x: "", y: "", layer: "mean", at: {}, touched: false, shown: null, asked: 0, key: "" };
 
 export function setUpMap(page) {
@@ -27,7 +28,8 @@ export function setUpMap(page) {
     axis("map-y", "Up", [...labels, ["", "(a line instead)"]], view.y, (value) => choose(page, "y", value)),
     axis("map-layer", "Show", layers(info), view.layer, (value) => {
       view.layer = value;
-      draw(page);
+      if (value === NEXT && view.shown && !Object.hasOwn(view.shown.layers, NEXT)) fetchMap(page);
+      else draw(page);
     }),
   );
   new ResizeObserver(later(() => draw(page), 60)).observe(byId("map").querySelector(".plot"));
@@ -38,6 +40,7 @@ const layers = (info) => [
   ["mean", `expected ${costName(info)}`],
   ["std", "how uncertain that is"],
   ["success", "success probability"],
+  [NEXT, "where to try next"],
   ...info.constraints.map((one) => [`constraint:${one.name}`, `expected ${label(info, one.name)}`]),
 ];
 
@@ -120,9 +123,10 @@ async function fetchMap(page) {
   const at = held(page);
   byId("map").setAttribute("aria-busy", "true");
   try {
-    const found = await post("picture", { x: view.x, y: view.y, params: coded(page.state.info, at) });
+    const found = await post("picture", { x: view.x, y: view.y, params: coded(page.state.info, at), acquisition: view.layer === NEXT });
     if (mine !== view.asked) return;
     view.shown = { ...found, at };
+    byId("map").setAttribute("aria-busy", "false");
     draw(page);
   } catch (problem) {
     if (mine === view.asked && !view.shown) empty(byId("map"), problem.message);
@@ -140,6 +144,7 @@ function draw(page) {
   const plot = figure.querySelector(".plot");
   const found = view.shown;
   if (!Object.hasOwn(found.layers, view.layer)) {
+    if (figure.getAttribute("aria-busy") === "true") return; // it is on its way
     view.layer = "success"; // the one thing known before any value has been seen
     byId("map-layer").value = view.layer;
   }
@@ -151,7 +156,8 @@ function draw(page) {
   figure.dataset.basis = found.basis;
   const fixed = info.parameters.filter((p) => p.name !== found.x && p.name !== found.y && varying(info).includes(p)).map((p) => `${p.name} = ${short(found.at[p.name])}`);
   const slice = fixed.length ? ` at ${fixed.join(", ")}` : "";
-  figure.querySelector("figcaption").replaceChildren(el("p", { text: `${parts.words}${slice}. ${summary(page)}` }), parts.legend);
+  const scale = view.layer === NEXT ? " 1 is the most promising point of this picture; the first trials are spread evenly instead." : "";
+  figure.querySelector("figcaption").replaceChildren(el("p", { text: `${parts.words}${slice}.${scale} ${summary(page)}` }), parts.legend);
 }
 
 function summary(page) {
@@ -195,7 +201,7 @@ function drawMap(page, x, y, found, size) {
   const { info } = page.state;
   const values = found.layers[view.layer];
   const chance = view.layer === "success";
-  const [low, high] = chance ? [0, 1] : [Math.min(...values), Math.max(...values)];
+  const [low, high] = chance || view.layer === NEXT ? [0, 1] : [Math.min(...values), Math.max(...values)];
   const canvas = el("canvas", { width: found.columns, height: found.rows, class: "heat", "aria-hidden": "true" });
   paint(canvas, found, values, low, high, chance ? CHANCE : VIRIDIS);
   const picture = svg("svg", { width: size.width, height: size.height, viewBox: `0 0 ${size.width} ${size.height}`, role: "img", "aria-label": `Map of ${layerName(info)} over ${x.name} and ${y.name}` });
@@ -327,7 +333,7 @@ function drawLine(page, x, found, size) {
   const seen = band ? page.rows.filter((row) => row.status === "finished").map(measured).filter((value) => typeof value === "number") : [];
   let low = Math.min(...values.map((value, i) => value - (band ? 2 * band[i] : 0)), ...seen);
   let high = Math.max(...values.map((value, i) => value + (band ? 2 * band[i] : 0)), ...seen);
-  if (view.layer === "success") [low, high] = [0, 1];
+  if (view.layer === "success" || view.layer === NEXT) [low, high] = [0, 1];
   const picture = svg("svg", { width: size.width, height: size.height, viewBox: `0 0 ${size.width} ${size.height}`, role: "img", "aria-label": `${layerName(info)} along ${x.name}` });
   const at = axes(picture, size, x, null, info);
   const py = (value) => at.py((value - low) / (high - low || 1));
