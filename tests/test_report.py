@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from crashbo import CRASHED, VIOLATED, Constraint, FixedModel, Optimizer, Options
+from crashbo import CRASHED, VIOLATED, Constraint, FixedModel, InputError, Optimizer, Options
 from crashbo.plots import view
-from crashbo.report import render_report, write_report
+from crashbo.report import Extra, render_report, write_report
 from crashbo.report.summary import best_trial, count, limits, sentences
 
 NASTY = "</script><script>alert('x')</script>"
@@ -214,3 +214,35 @@ def test_the_file_is_written_whole_into_a_new_folder(tmp_path: Path) -> None:
     assert write_report(optimizer, target) == target
     assert target.read_text(encoding="utf-8").rstrip().endswith("</html>")
     assert [path.name for path in target.parent.iterdir()] == ["report.html"]
+
+
+PIXEL = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAICRAEAOw==")  # a GIF
+
+
+def test_pictures_of_ones_own_become_part_of_the_page(tmp_path: Path) -> None:
+    picture = tmp_path / "pole.gif"
+    picture.write_bytes(PIXEL)
+    drawing = tmp_path / "sketch.svg"
+    drawing.write_text("<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>")
+    extras = [Extra("The pole", "Eight times <larger>.", picture), Extra(NASTY, NASTY, drawing)]
+    path = write_report(make(), tmp_path / "report.html", extras=extras)
+    picture.unlink()
+    text = path.read_text()
+    page = Page(text)
+    images = [attrs for tag, attrs in page.tags if tag == "img"]
+    assert [one["alt"] for one in images] == ["The pole", NASTY]
+    kind, content = images[0]["src"].split(",", 1)
+    assert kind == "data:image/gif;base64"
+    assert base64.b64decode(content) == PIXEL
+    assert images[1]["src"].startswith("data:image/svg+xml;base64,")
+    assert "Eight times <larger>." in "".join(page.words)
+    assert NASTY not in text  # neither in words nor in the drawing, which a browser shows without its scripts
+    assert "img-src data:" in text
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "page.html", "picture"])
+def test_a_file_that_is_no_picture_is_refused_and_nothing_written(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("words")
+    with pytest.raises(InputError, match="`picture` must be an image file; got " + name):
+        write_report(make(), tmp_path / "report.html", extras=[Extra("Mine", "", tmp_path / name)])
+    assert not (tmp_path / "report.html").exists()
