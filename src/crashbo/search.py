@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -27,7 +27,8 @@ from crashbo.space import Space
 Gain = Callable[[Tensor, Prediction], Tensor]
 _WINDOW, _STEP = 10, 4.0  # trials whose failures count as recent, and how each one too many divides the risk taken
 _LEAST = 0.01  # probability of failure that is accepted even when the budget is spent
-_STRICT = 300.0  # logs of score lost per log of success probability that a cautious search misses
+_LITTLE = 1e-3  # expected improvement, in standard deviations of the costs, that is not worth a risk
+_STRICT = 3000.0  # logs of score lost per log of success probability that a cautious search misses
 _SAMPLERS: dict[str, MinimumSampler] = {"pathwise": PathwiseMinimum(), "virtual": VirtualMinimum()}
 
 
@@ -38,10 +39,12 @@ class Caution:
     Attributes:
         power: the acquisition is weighted by the success probability to this power once more.
         floor: success probability that a suggestion must have where any point has it; 0: any.
+        settled: the same once there is little left to gain.
     """
 
     power: float = 0.0
     floor: float = 0.0
+    settled: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -115,10 +118,11 @@ class Options:
         if self.fixed:
             return Caution()
         recent, allowed = sum(failures[-_WINDOW:]), self.risk * _WINDOW
-        floor = 1 - self.risk * _STEP ** (allowed - recent) if recent > allowed else 0.0
-        if self.crash_budget is not None:
-            floor = max(floor, 1 - max(_LEAST, 0.1 * min(self.crash_budget - sum(failures), 10)))
-        return Caution(float(recent) if self.risk < 1 else 0.0, floor)
+        floor = 1 - self.risk * _STEP ** (allowed - recent) if recent > allowed else 0.5 if recent else 0.0
+        budget = 0.0 if self.crash_budget is None else 1 - max(_LEAST, 0.1 * min(self.crash_budget - sum(failures), 10))
+        if self.risk == 1:
+            return Caution(floor=budget)
+        return Caution(recent, max(floor, budget), settled=1 - 0.5 * self.risk)
 
     @property
     def crash_model(self) -> CrashModel:
@@ -173,7 +177,7 @@ class Search:
             found = self._maximise(self.score("success"))
             if found.value < self._floor:
                 return found, "success"
-        return self._maximise(self.score(self.acquisition)), self.acquisition
+        return self._maximise(self.score(self.acquisition), floor=self._success_asked), self.acquisition
 
     def score(self, mode: str) -> Score:
         """What is maximised in a mode, "success" or an acquisition's name: `m x d` to `m`, in logs."""
@@ -206,9 +210,27 @@ class Search:
     def _shortfall(self, log_success: Tensor) -> Tensor:
         """What a point loses that is less likely to succeed than caution asks for."""
         loss = -self.caution.power * log_success
-        if not self.caution.floor:
+        if not self._success_asked:
             return loss
-        return loss + _STRICT * (math.log(self.caution.floor) - log_success).clamp_min(0.0)
+        return loss + _STRICT * (math.log(self._success_asked) - log_success).clamp_min(0.0)
+
+    @cached_property
+    def _success_asked(self) -> float:
+        """The success probability that caution asks for."""
+        settled = self.caution.settled > self.caution.floor and self._promise() < _LITTLE
+        return self.caution.settled if settled else self.caution.floor
+
+    @torch.no_grad()
+    def _promise(self) -> float:
+        """The largest improvement to expect where success is likely, in standard deviations of the costs."""
+        models, looked = self._believing, self._looked
+        there = models.objective.predict(looked)
+        u = (self._incumbent(models) - there.mean) / there.deviation
+        improvement = there.deviation * (
+            torch.exp(-0.5 * u.square()) / math.sqrt(2 * math.pi) + u * torch.special.ndtr(u)
+        )
+        chance = (there.log_success + models.log_constraints(looked)).exp()
+        return float((improvement * (chance > 0.5)).max()) / models.objective.fit.scale
 
     @cached_property
     def _believing(self) -> Surrogates:
@@ -241,8 +263,13 @@ class Search:
         models = self.models
         # Absorbed crashes are part of the objective's mean; others are not.
         safety = models.log_weight if models.weighted else models.log_success
+        return success_somewhere([safety], self._looked, self.options.delta)
+
+    @cached_property
+    def _looked(self) -> Tensor:
+        """Points for a quick look: all over the cube, and around the trials."""
         looked = torch.cat([sobol(self.options.raw, self._dimension, self.seed), self._guesses()])
-        return success_somewhere([safety], looked if self.round_ is None else self.round_(looked), self.options.delta)
+        return looked if self.round_ is None else self.round_(looked)
 
     def _bounded(self, models: Surrogates) -> AcquisitionFunction:
         """The information bound, which brings its own success with it."""
@@ -254,12 +281,15 @@ class Search:
 
     def _improvement(self, models: Surrogates) -> AcquisitionFunction:
         """Expected improvement on the best trial that probably works."""
+        return LogExpectedImprovement(models.objective, best_f=self._incumbent(models), maximize=False)
+
+    @torch.no_grad()
+    def _incumbent(self, models: Surrogates) -> Tensor:
+        """The lowest expected cost among trials that probably work."""
         stable = models.objective.X[models.objective.fit.data.observed]
-        with torch.no_grad():
-            mean = models.objective.moments(stable)[0]
-            safe = models.log_success(stable) >= math.log(0.5)
-        best = mean[safe].min() if bool(safe.any()) else mean.min()
-        return LogExpectedImprovement(models.objective, best_f=best, maximize=False)
+        mean = models.objective.moments(stable)[0]
+        safe = models.log_success(stable) >= math.log(0.5)
+        return mean[safe].min() if bool(safe.any()) else mean.min()
 
     def _minima(self, models: Surrogates, *, constrained: bool = True) -> Tensor:
         limited = models.constraints if constrained else {}
@@ -267,13 +297,23 @@ class Search:
         sampler = _SAMPLERS[self.options.sampler]
         return sampler(models.objective, limits, self.options.samples, self.seed, self.round_)
 
-    def _maximise(self, score: Any) -> Maximum:
-        avoid = torch.cat([self.failed, self.pending])
+    def _maximise(self, score: Score, *, floor: float = 0.0) -> Maximum:
+        """Maximise a score over points that may be tried.
 
-        def allowed(points: Tensor) -> Tensor:
+        Args:
+            score: see `score`.
+            floor: success probability that the point must have, if any point looked at has it.
+        """
+        avoid, models = torch.cat([self.failed, self.pending]), self._believing
+
+        def fresh(points: Tensor) -> Tensor:
             if not len(avoid):
                 return torch.ones(len(points), dtype=torch.bool)
             return torch.cdist(points, avoid).amin(-1) > 1e-6
+
+        @torch.no_grad()
+        def safe(points: Tensor) -> Tensor:
+            return fresh(points) & (models.log_success(points) >= math.log(floor) - 1e-6)
 
         return maximise(
             score,
@@ -282,7 +322,7 @@ class Search:
             extra=self._guesses(),
             round_=self.round_,
             effort=Effort(raw=self.options.raw),
-            allowed=allowed,
+            allowed=safe if floor and bool(safe(self._looked).any()) else fresh,
         )
 
     def _guesses(self) -> Tensor:

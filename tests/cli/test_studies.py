@@ -50,6 +50,14 @@ def test_new_reads_yaml_and_options_together(call: Call, tmp_path: Path) -> None
     assert made["units"] == {"kp": "N/m"}
 
 
+def test_new_keeps_the_risk_that_may_be_taken(call: Call, tmp_path: Path) -> None:
+    space = tmp_path / "space.yaml"
+    space.write_text("parameters: {kp: [0, 10]}\noptions: {risk: 0.5, samples: 5}\n")
+    made = call("new", "--space", str(space), "--risk", 0.1, "--crash-budget", 3, "--json").json
+    assert made["options"] == {"risk": 0.1, "samples": 5, "crash_budget": 3}
+    assert call("ask").code == 0
+
+
 def test_an_export_is_a_space_file(arm: Call) -> None:
     arm("export", "study.json")
     again = arm("new", "--space", "study.json", "--study", "copy", "--json").json

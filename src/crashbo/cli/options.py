@@ -28,6 +28,13 @@ ConstraintOption = Annotated[
     ),
 ]
 UnitOption = Annotated[list[str] | None, typer.Option("--unit", metavar="NAME=UNIT", help="For people: kp=N/m.")]
+RiskOption = Annotated[
+    float | None,
+    typer.Option(min=0.001, max=1.0, help="Share of trials that may crash; 1 takes every risk.  [default: 0.2]"),
+]
+BudgetOption = Annotated[
+    int | None, typer.Option(min=0, help="How many trials may crash, all told: the fewer are left, the more care.")
+]
 
 _SEPARATOR = "\x1f"
 _LENGTHS = {"--float": 3, "--log": 3, "--int": 3, "--choice": 2}

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crashbo.cli.options import (
+    BudgetOption,
     ChoiceOption,
     ConstraintOption,
     FloatOption,
     IntOption,
     JsonOption,
     LogOption,
+    RiskOption,
     StorageOption,
     StudyOption,
     UnitOption,
@@ -54,6 +56,8 @@ def run(
     maximize: MaximizeOption = False,
     seed: SeedChoice = None,
     units: UnitOption = None,
+    risk: RiskOption = None,
+    crash_budget: BudgetOption = None,
     storage: StorageOption = None,
     study: StudyOption = None,
     json_output: JsonOption = False,
@@ -63,7 +67,8 @@ def run(
     Its last line of output is the cost, or a line of JSON: {"objective": 0.7, "reach": 11.2}. It also finds its
     parameters in CRASHBO_KP and CRASHBO_PARAMS. A non-zero exit, a signal or a timeout is a crash.
     """
-    definition = define(space, floats, logscale, ints, choices, constraints, maximize, seed, units)
+    options = {"risk": risk, "crash_budget": crash_budget}
+    definition = define(space, floats, logscale, ints, choices, constraints, maximize, seed, units, options)
     codes = _codes(transient_exit)
     if shutil.which(command[0]) is None and "{" not in command[0]:
         raise InputError(f"`command` must be a program that can be found; got {command[0]!r}. Check its path.")

@@ -1,17 +1,20 @@
 """Commands on a study: make it, ask it, look at it, bring trials in and out."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from crashbo.cli.options import (
+    BudgetOption,
     ChoiceOption,
     ConstraintOption,
     FloatOption,
     IntOption,
     JsonOption,
     LogOption,
+    RiskOption,
     StorageOption,
     StudyOption,
     UnitOption,
@@ -39,12 +42,15 @@ def new(
     maximize: MaximizeOption = False,
     seed: SeedChoice = None,
     units: UnitOption = None,
+    risk: RiskOption = None,
+    crash_budget: BudgetOption = None,
     storage: StorageOption = None,
     study: StudyOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """Make a study: `crashbo new --float kp 0 10 --log kd 1e-3 1 --constraint reach`, or --space space.yaml."""
-    definition = define(space, floats, logs, ints, choices, constraints, maximize, seed, units)
+    options = {"risk": risk, "crash_budget": crash_budget}
+    definition = define(space, floats, logs, ints, choices, constraints, maximize, seed, units, options)
     if definition is None:
         raise InputError("`space` must have a parameter; got none. Say --float NAME LOW HIGH or --space FILE.")
     from crashbo.cli.tables import define_words
@@ -69,6 +75,7 @@ def define(
     maximize: bool,
     seed: int | None,
     units: list[str] | None,
+    options: Mapping[str, Any],
 ) -> "Definition | None":
     """Return what the options and the file say together; None if they name no parameter."""
     from crashbo.studies.files import make_definition, read_definition
@@ -87,6 +94,8 @@ def define(
         found["direction"] = "maximize"
     if seed is not None:
         found["seed"] = seed
+    given = {name: value for name, value in options.items() if value is not None}
+    found["options"] = (found.get("options") or {}) | given
     return make_definition(**found | {"parameters": parameters}) if parameters else None
 
 

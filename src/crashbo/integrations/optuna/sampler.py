@@ -30,7 +30,6 @@ from crashbo.search import Options
 
 _ROUNDS = 5  # attempts to avoid what another worker suggested at the same moment
 _NEAR = 0.01  # of the unit cube, in every coordinate: the same experiment
-CAUTIOUS = Options(crashes="absorb")  # the default: few crashes, close to the border of them
 _logger = optuna.logging.get_logger(__name__)
 
 
@@ -69,9 +68,7 @@ class CrashBOSampler(BaseSampler):
                 for known limits: what is reported without being declared has an unknown one.
             seed: same seed, same suggestions; None: drawn anew.
             acquisition: as of `crashbo.Optimizer`.
-            options: as of `crashbo.Optimizer`; None: `Options(crashes="absorb")`, where a crash is a bad value.
-                `Options()` learns what crashes have to do with the value: it comes closer to an optimum on
-                the border of the crashes, and crashes more often on the way.
+            options: as of `crashbo.Optimizer`.
             learn_from: which failed trials are crashes: all (True), none (False), or those for which this
                 function of the `FrozenTrial` returns True.
             prune_as: what a pruned trial is: "ignore" it, a "crash", or its last reported "value".
@@ -83,7 +80,7 @@ class CrashBOSampler(BaseSampler):
             raise InputError(f"`learn_from` must be True, False or a function of a FrozenTrial; got {learn_from!r}.")
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
-        self._settings = Settings(constraints, acquisition, seed, CAUTIOUS if options is None else options)
+        self._settings = Settings(constraints, acquisition, seed, options or Options())
         self._learn_from = learn_from
         self._prune_as = prune_as
         self._independent_sampler = independent_sampler

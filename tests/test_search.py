@@ -1,0 +1,105 @@
+"""How careful the search is, and what it shows of itself."""
+
+import math
+
+import pytest
+import torch
+
+from crashbo import CRASHED, Float, Optimizer, Options, Space
+from crashbo.errors import InputError
+from crashbo.models.surrogates import FixedModel
+from crashbo.search import Caution
+
+SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+WORKS, FAILS = False, True
+
+
+def test_caution_grows_with_recent_failures() -> None:
+    options = Options(risk=0.2)
+    assert options.caution([]) == Caution(0, 0.0, settled=0.9)
+    assert options.caution([FAILS] * 2 + [WORKS] * 8).floor < 0.9
+    floors = [options.caution([WORKS] * 5 + [FAILS] * count).floor for count in (3, 4, 5)]
+    assert floors == pytest.approx([0.95, 0.9875, 0.996875])
+    assert options.caution([FAILS] * 9 + [WORKS] * 10) == options.caution([])
+
+
+def test_no_caution_where_every_risk_is_taken_or_the_paper_is_followed() -> None:
+    failures = [FAILS] * 10
+    assert Options(risk=1.0).caution(failures) == Caution()
+    assert Options(fixed={"objective": FixedModel(0.2, 1.0)}).caution(failures) == Caution()
+
+
+def test_the_fewer_crashes_are_left_the_surer_a_point_must_be() -> None:
+    floors = [Options(risk=1.0, crash_budget=5).caution([FAILS] * count + [WORKS] * 10).floor for count in range(7)]
+    assert floors == pytest.approx([0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 0.99])
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"risk": 0.0}, {"risk": 1.1}, {"risk": "low"}, {"crash_budget": -1}, {"crash_budget": True}]
+)
+def test_wrong_risks_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        Options(**wrong)  # type: ignore[arg-type]
+
+
+def border(options: Options | None = None) -> Optimizer:
+    """Costs that fall towards a border behind which everything crashes."""
+    optimizer = Optimizer(SQUARE, seed=1, options=options)
+    for i in range(5):
+        for j in range(5):
+            x, y = 0.05 + 0.2 * i, 0.05 + 0.2 * j
+            optimizer.tell({"x": x, "y": y}, CRASHED if x + y > 1.2 else -x - y)
+    return optimizer
+
+
+def test_a_spent_budget_keeps_the_search_where_success_is_sure() -> None:
+    careful, bold = border(Options(crash_budget=0)), border(Options(risk=1.0))
+    assert careful.ask().why.success_probability >= 0.99 - 1e-6
+    assert bold.ask().why.success_probability < 0.9
+
+
+def test_a_search_shows_the_score_that_it_maximises() -> None:
+    optimizer = border()
+    search = optimizer.search()
+    point, mode = search.next()
+    suggestion = optimizer.copy().ask()
+    assert suggestion == SQUARE.decode(point.point.numpy())
+    assert suggestion.why.mode == mode
+    score = search.score(mode)(torch.cat([point.point.unsqueeze(0), torch.rand(200, 2, dtype=torch.float64)]))
+    assert float(score[0]) == pytest.approx(point.value)
+    success = optimizer.surrogates().log_success(torch.rand(200, 2, dtype=torch.float64))
+    assert score.isfinite().all() and success.isfinite().all()
+
+
+@pytest.mark.parametrize("acquisition", ["mes", "logei", "cmes"])
+def test_every_acquisition_is_cautious(acquisition: str) -> None:
+    optimizer = border(Options(crash_budget=0))
+    optimizer.acquisition = acquisition  # type: ignore[assignment]
+    assert math.isfinite(optimizer.search().next()[0].value)
+    assert optimizer.ask().why.success_probability >= 0.99 - 1e-6
+
+
+def test_models_are_adopted_only_from_the_same_trials() -> None:
+    known = border()
+    known.surrogates()
+    heir = Optimizer.from_json(known.to_json())
+    heir.adopt(known)
+    assert heir.surrogates() is known.surrogates()
+    heir.tell({"x": 0.5, "y": 0.5}, -1.0)
+    fresh = Optimizer.from_json(heir.to_json())
+    assert heir.ask() == fresh.ask()
+    other = border()
+    other._trials[3] = other._trials[4]
+    other.adopt(known)
+    assert other._fitted is None and other._learned is None
+    elsewhere = Optimizer(SQUARE, direction="maximize", seed=1)
+    elsewhere.adopt(known)
+    assert elsewhere._fitted is None
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    optimizer = border()
+    copy = optimizer.copy()
+    copy.ask()
+    assert copy.to_json() != optimizer.to_json()
+    assert optimizer.pending == ()
