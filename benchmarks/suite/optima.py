@@ -1,6 +1,7 @@
 """Look for the best point of a problem by brute force; how the stored optima were found."""
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
@@ -75,7 +76,7 @@ def _range(parameter: object) -> tuple[float, float]:
     return float(parameter.low), float(parameter.high)  # type: ignore[attr-defined]
 
 
-def _choices(problem: Problem) -> Array:
+def _choices(problem: Problem) -> NDArray[np.bool_]:
     return np.array([isinstance(one, Categorical) for one in problem.space.values()])
 
 

@@ -72,7 +72,7 @@ def _draw_regret(axes: Axes, runs: list[Run], method: str, look: dict[str, objec
     middle, low, high = np.where(np.isfinite(spread), spread.clip(_FLOOR), np.nan).T
     trials = np.arange(1, length + 1)
     axes.plot(trials, middle, label=method, **look)  # type: ignore[arg-type]
-    axes.fill_between(trials, low, high, color=look["color"], alpha=0.08, linewidth=0)  # type: ignore[arg-type]
+    axes.fill_between(trials, low, high, color=look["color"], alpha=0.08, linewidth=0)
 
 
 def _draw_crashes(axes: Axes, runs: list[Run], look: dict[str, object]) -> None:

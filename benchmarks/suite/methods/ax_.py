@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import torch
 from ax.adapter.registry import MBM_X_trans, Y_trans
-from ax.adapter.transforms.add_execution_viability import AddExecutionViability
+from ax.adapter.transforms.add_execution_viability import EXECUTION_VIABLE_METRIC_NAME, AddExecutionViability
 from ax.api.client import Client
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from ax.api.utils.generation_strategy_dispatch import choose_generation_strategy
@@ -39,6 +39,8 @@ class Ax(Sequential):
         self._client = Client(random_seed=seed)
         self._client.configure_experiment([_parameter(name, one) for name, one in problem.space.items()])
         self._client.configure_optimization(objective=f"-{_METRIC}")
+        if viability:  # otherwise Ax 1.3 looks for a metric the experiment does not have
+            self._client.configure_tracking_metrics([EXECUTION_VIABLE_METRIC_NAME])
         self._client.set_generation_strategy(_strategy(problem, seed, viability))
         self._out: tuple[int, dict[str, Any]] | None = None
 

@@ -10,8 +10,9 @@ import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.analytic import LogExpectedImprovement
 from botorch.fit import fit_gpytorch_mll
-from botorch.models import SingleTaskGP, SingleTaskVariationalGP
-from botorch.optim import optimize_acqf, optimize_acqf_mixed
+from botorch.models.approximate_gp import SingleTaskVariationalGP
+from botorch.models.gp_regression import SingleTaskGP
+from botorch.optim.optimize import optimize_acqf, optimize_acqf_mixed
 from botorch.utils.transforms import t_batch_mode_transform
 from gpytorch.likelihoods import BernoulliLikelihood
 from gpytorch.mlls import ExactMarginalLogLikelihood, VariationalELBO
@@ -21,6 +22,7 @@ from benchmarks.suite.methods.base import Sequential, worst
 from benchmarks.suite.problem import Problem
 
 _RESTARTS, _RAW = 8, 256
+_FIRST_STEPS, _LATER_STEPS = 150, 40  # of Adam, for the classifier
 
 
 class _BoTorch(Sequential):
@@ -52,7 +54,7 @@ class _BoTorch(Sequential):
     def _maximise(self, acquisition: AcquisitionFunction) -> Tensor:
         """Maximise over the cube; with a choice, over the cube of each of its values."""
         bounds = torch.stack([torch.zeros(self._space.dimension), torch.ones(self._space.dimension)]).double()
-        settings: dict[str, Any] = {"q": 1, "num_restarts": _RESTARTS, "raw_samples": _RAW}
+        settings: dict[str, Any] = {"q": 1, "num_restarts": _RESTARTS, "raw_samples": _RAW, "options": {"maxiter": 100}}
         choices = [one for one in self._space.coordinates if one.kind == "one-hot"]
         if not choices:
             return optimize_acqf(acquisition, bounds, **settings)[0][0]
@@ -84,6 +86,7 @@ class TwoModels(_BoTorch):
     def __init__(self, problem: Problem, seed: int, *, floor: float = 0.0) -> None:
         super().__init__(problem, seed)
         self._floor = floor
+        self._classifier: SingleTaskVariationalGP | None = None
 
     def ask(self) -> dict[str, Any]:
         params = super().ask()
@@ -92,7 +95,7 @@ class TwoModels(_BoTorch):
 
     def _acquisition(self) -> AcquisitionFunction:
         succeeded = torch.tensor([cost is not None for cost in self._costs])
-        self._classifier = None if bool(succeeded.all()) else _fit_classifier(self._X, succeeded)
+        self._classifier = None if bool(succeeded.all()) else _fit_classifier(self._X, succeeded, self._classifier)
         improvement = None
         if bool(succeeded.any()):
             costs = torch.tensor([cost for cost in self._costs if cost is not None]).double()
@@ -116,22 +119,41 @@ def _log_ei(X: Tensor, costs: Tensor) -> LogExpectedImprovement:
     return LogExpectedImprovement(model, best_f=(-costs).max())
 
 
-def _fit_classifier(X: Tensor, succeeded: Tensor) -> SingleTaskVariationalGP:
-    """Fit a classifier with an inducing point at every trial."""
+def _fit_classifier(
+    X: Tensor, succeeded: Tensor, earlier: SingleTaskVariationalGP | None = None
+) -> SingleTaskVariationalGP:
+    """Fit a classifier with an inducing point at every trial, going on from an earlier one of the first trials."""
     model = SingleTaskVariationalGP(
         X, likelihood=BernoulliLikelihood(), inducing_points=X.clone(), learn_inducing_points=False
     )
-    targets = succeeded.double()
+    if earlier is not None:
+        _continue(model, earlier)
     elbo = VariationalELBO(model.likelihood, model.model, num_data=len(X))
     model.train()
-    model.likelihood.train()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
-    for _ in range(150):
+    for _ in range(_FIRST_STEPS if earlier is None else _LATER_STEPS):
         optimizer.zero_grad()
-        loss = -elbo(model.model(X), targets)
+        loss = -elbo(model.model(X), succeeded.double())
         loss.backward()
         optimizer.step()
     return model.eval()
+
+
+def _continue(model: SingleTaskVariationalGP, earlier: SingleTaskVariationalGP) -> None:
+    """Start a fit where an earlier one ended.
+
+    The variational distribution is over whitened values, so that for the trials they share it stays as it was.
+    """
+    model.model.covar_module.load_state_dict(earlier.model.covar_module.state_dict())
+    model.model.mean_module.load_state_dict(earlier.model.mean_module.state_dict())
+    strategy, before = model.model.variational_strategy, earlier.model.variational_strategy
+    ours, theirs = strategy._variational_distribution, before._variational_distribution
+    known = theirs.variational_mean.shape[-1]
+    with torch.no_grad():
+        ours.variational_mean.zero_()[:known] = theirs.variational_mean
+        ours.chol_variational_covar.copy_(torch.eye(ours.variational_mean.shape[-1]))
+        ours.chol_variational_covar[:known, :known] = theirs.chol_variational_covar
+    strategy.variational_params_initialized.fill_(1)
 
 
 def _log_success(classifier: SingleTaskVariationalGP, X: Tensor) -> Tensor:
@@ -139,9 +161,11 @@ def _log_success(classifier: SingleTaskVariationalGP, X: Tensor) -> Tensor:
 
     Math: `log Phi(mean / sqrt(1 + variance))`
     """
-    latent = classifier.posterior(X)
+    latent = classifier.posterior(
+        X.squeeze(-2)
+    )  # as one batch: else each point gets its own copy of the inducing points
     score = latent.mean / (1 + latent.variance).sqrt()
-    return torch.special.log_ndtr(score).squeeze(-1).squeeze(-1)
+    return torch.special.log_ndtr(score).squeeze(-1)
 
 
 class _TimesSuccess(AcquisitionFunction):
@@ -153,7 +177,7 @@ class _TimesSuccess(AcquisitionFunction):
         super().__init__(model=classifier)
         self.improvement, self.classifier, self.floor = improvement, classifier, floor
 
-    @t_batch_mode_transform(expected_q=1)
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         success = _log_success(self.classifier, X)
         value = success if self.improvement is None else self.improvement(X) + success
@@ -166,9 +190,9 @@ class _Far(AcquisitionFunction):
     """Distance from all trials, while every one of them crashed."""
 
     def __init__(self, tried: Tensor) -> None:
-        super().__init__(model=None)
+        super().__init__(model=None)  # type: ignore[arg-type]
         self.tried = tried
 
-    @t_batch_mode_transform(expected_q=1)
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         return torch.cdist(X.squeeze(-2), self.tried).amin(-1)

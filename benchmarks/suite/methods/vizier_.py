@@ -8,7 +8,7 @@ from typing import Any
 import jax
 from vizier import algorithms
 from vizier import pyvizier as vz
-from vizier.algorithms.designers import VizierGPUCBPEBandit
+from vizier._src.algorithms.designers.gp_ucb_pe import VizierGPUCBPEBandit  # the public path needs cvxpy and more
 
 from benchmarks.suite.methods.base import Sequential
 from benchmarks.suite.problem import Problem
@@ -22,6 +22,7 @@ class Vizier(Sequential):
 
     def __init__(self, problem: Problem, seed: int) -> None:
         logging.getLogger("absl").setLevel(logging.CRITICAL)
+        jax.config.update("jax_enable_x64", True)
         self._space, self._told = problem.space, 0
         statement = vz.ProblemStatement()
         root = statement.search_space.root
@@ -38,7 +39,15 @@ class Vizier(Sequential):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             (suggestion,) = self._designer.suggest(1)
-        return self._space.validate(suggestion.parameters.as_dict())
+        found = {name: suggestion.parameters.get_value(name) for name in self._space}
+        return self._space.validate(self._inside(found))
+
+    def _inside(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Params without what rounding adds to a bound."""
+        return {
+            name: params[name] if isinstance(one, Categorical) else min(max(params[name], one.low), one.high)
+            for name, one in self._space.items()
+        }
 
     def tell(self, params: Mapping[str, Any], cost: float | None) -> None:
         self._told += 1
