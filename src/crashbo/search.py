@@ -118,10 +118,11 @@ class Options:
         if self.fixed:
             return Caution()
         recent, allowed = sum(failures[-_WINDOW:]), self.risk * _WINDOW
-        floor = 1 - self.risk * _STEP ** (allowed - recent) if recent > allowed else 0.5 if recent else 0.0
-        budget = 0.0 if self.crash_budget is None else 1 - max(_LEAST, 0.1 * min(self.crash_budget - sum(failures), 10))
-        if self.risk == 1:
+        left = math.inf if self.crash_budget is None else self.crash_budget - sum(failures)
+        budget = 1 - min(max(_LEAST, 0.1 * left), 1.0)
+        if not recent or self.risk == 1:
             return Caution(floor=budget)
+        floor = 1 - self.risk * _STEP ** (allowed - recent) if recent > allowed else 0.5
         return Caution(recent, max(floor, budget), settled=1 - 0.5 * self.risk)
 
     @property
