@@ -17,9 +17,9 @@ WORKS, FAILS = False, True
 def test_caution_grows_with_recent_failures() -> None:
     options = Options(risk=0.2)
     assert options.caution([]) == Caution()
-    assert options.caution([FAILS] * 2 + [WORKS] * 8) == Caution(2, 0.5, settled=0.9)
-    floors = [options.caution([WORKS] * 5 + [FAILS] * count).floor for count in (3, 4, 5)]
-    assert floors == pytest.approx([0.95, 0.9875, 0.996875])
+    assert options.caution([FAILS] + [WORKS] * 9) == Caution(1, 0.0, settled=0.9)
+    floors = [options.caution([WORKS] * 5 + [FAILS] * count).floor for count in (2, 3, 4, 5)]
+    assert floors == pytest.approx([0.8, 0.95, 0.9875, 0.996875])
     assert options.caution([FAILS] * 9 + [WORKS] * 10) == options.caution([])
 
 

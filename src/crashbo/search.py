@@ -122,7 +122,7 @@ class Options:
         budget = 1 - min(max(_LEAST, 0.1 * left), 1.0)
         if not recent or self.risk == 1:
             return Caution(floor=budget)
-        floor = 1 - self.risk * _STEP ** (allowed - recent) if recent > allowed else 0.5
+        floor = 1 - self.risk * _STEP ** (allowed - recent) if recent >= allowed else 0.0
         return Caution(recent, max(floor, budget), settled=1 - 0.5 * self.risk)
 
     @property
@@ -223,15 +223,16 @@ class Search:
 
     @torch.no_grad()
     def _promise(self) -> float:
-        """The largest improvement to expect where success is likely, in standard deviations of the costs."""
+        """The largest improvement to expect, success counting as it does, in standard deviations of the costs."""
         models, looked = self._believing, self._looked
         there = models.objective.predict(looked)
         u = (self._incumbent(models) - there.mean) / there.deviation
         improvement = there.deviation * (
             torch.exp(-0.5 * u.square()) / math.sqrt(2 * math.pi) + u * torch.special.ndtr(u)
         )
-        chance = (there.log_success + models.log_constraints(looked)).exp()
-        return float((improvement * (chance > 0.5)).max()) / models.objective.fit.scale
+        success = there.log_success + models.log_constraints(looked)
+        chance = ((1 + self.caution.power) * success).exp()
+        return float((improvement * chance).max()) / models.objective.fit.scale
 
     @cached_property
     def _believing(self) -> Surrogates:

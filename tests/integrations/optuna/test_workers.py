@@ -13,7 +13,7 @@ import pytest
 from optuna.trial import TrialState
 
 from crashbo.integrations.optuna import read
-from tests.integrations.optuna.worker import GRACE, open_storage, work
+from tests.integrations.optuna.worker import GRACE, LONG_GRACE, open_storage, work
 
 
 def ledger_of(path: Path) -> dict[int, tuple[str, str]]:
@@ -80,8 +80,8 @@ def test_killed_workers_lose_nothing(kills: int, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_workers_side_by_side_do_not_repeat_each_other(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/study.db"
-    study = optuna.create_study(study_name="shared", storage=open_storage(url))
-    workers = [forkserver().Process(target=work, args=(url, f"{tmp_path}/{k}", 8)) for k in range(4)]
+    study = optuna.create_study(study_name="shared", storage=open_storage(url, LONG_GRACE))
+    workers = [forkserver().Process(target=work, args=(url, f"{tmp_path}/{k}", 8, LONG_GRACE)) for k in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
