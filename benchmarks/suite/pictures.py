@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from benchmarks.suite.methods import CRASHBO, method_names
 from benchmarks.suite.records import Row
-from benchmarks.suite.stats import Run, Runs, group_runs, mean_crashes, mean_ranks, quartiles
+from benchmarks.suite.stats import Run, Runs, full_runs, group_runs, mean_crashes, mean_ranks, quartiles
 from crashbo.plots.canvas import canvas
 from crashbo.plots.theme import Theme
 
@@ -28,7 +28,7 @@ _FLOOR = 1e-8  # regrets are drawn no lower
 
 def draw_all(rows: list[Row], folder: Path, theme: str = "light") -> list[Path]:
     """Draw everything and return the files."""
-    runs = group_runs(rows)
+    runs = group_runs(full_runs(rows)[0])
     folder.mkdir(parents=True, exist_ok=True)
     drawn = [draw_problem(runs, name, folder / f"{name}.png", theme) for name in runs]
     return [*drawn, draw_overview(runs, folder / "overview.png", theme)]

@@ -27,6 +27,22 @@ def group_runs(rows: Iterable[Row]) -> Runs:
     return runs
 
 
+def full_runs(rows: Sequence[Row]) -> tuple[list[Row], int]:
+    """Return the rows of runs as long as the longest of their problem, and how many shorter runs were left out."""
+    runs = group_runs(rows)
+    longest = {
+        name: max(len(run) for seeds in problem.values() for run in seeds.values()) for name, problem in runs.items()
+    }
+    short = {
+        run[0].key
+        for name, problem in runs.items()
+        for seeds in problem.values()
+        for run in seeds.values()
+        if len(run) < longest[name]
+    }
+    return [row for row in rows if row.key not in short], len(short)
+
+
 def regret_at(run: Run, trial: int | None = None) -> float:
     """Return the simple regret after a trial, or at the end; infinity where nothing succeeded."""
     return run[-1 if trial is None else min(trial, len(run)) - 1].regret

@@ -11,6 +11,7 @@ from benchmarks.suite.stats import (
     compare,
     converging,
     final_regrets,
+    full_runs,
     group_runs,
     mean_crashes,
     mean_ranks,
@@ -26,8 +27,11 @@ _CHECKPOINTS = (20, 50, None)
 
 def render(rows: Sequence[Row]) -> str:
     """Return all tables: overview, paired comparison, problem by problem, calibration."""
+    rows, short = full_runs(rows)
     runs = _in_order(group_runs(rows))
     parts = ["## Overview", overview(runs)]
+    if short:
+        parts.append(f"{short} runs with fewer trials than others of the same problem are left out.")
     if any(CRASHBO in problem for problem in runs.values()):
         parts += ["## CrashBO and the best peer", paired(runs)]
     parts += ["## Problem by problem", details(runs), "## Calibration", calibration(rows)]

@@ -9,6 +9,7 @@ from crashbo.outcome import CRASHED, VIOLATED, Constraint, Crash, Trial
 if TYPE_CHECKING:
     from crashbo.minimization import Result as Result
     from crashbo.minimization import minimize as minimize
+    from crashbo.models.cost_and_margin import CostAndMargin as CostAndMargin
     from crashbo.models.diagnostics import check_ep as check_ep
     from crashbo.models.gpcr import GPCR as GPCR
     from crashbo.models.gpcr import fit_gpcr as fit_gpcr
@@ -36,6 +37,7 @@ _LAZY = {
     "minimize": "crashbo.minimization",
     "GPCR": "crashbo.models.gpcr",
     "fit_gpcr": "crashbo.models.gpcr",
+    "CostAndMargin": "crashbo.models.cost_and_margin",
     "make_kernel": "crashbo.models.hyperparameters",
     "check_ep": "crashbo.models.diagnostics",
 }

@@ -99,6 +99,15 @@ def test_rendered_tables(rows):
     assert text.index("### p") < text.index("### q")
 
 
+def test_short_runs_are_left_out(rows):
+    more = [*rows, *run("p", "crashbo", 3, [100.0])]
+    text = render(more)
+    assert "1 runs with fewer trials than others of the same problem are left out." in text
+    assert text.replace("1 runs with fewer trials than others of the same problem are left out.\n\n", "") == render(
+        rows
+    )
+
+
 def test_pictures(rows, tmp_path):
     from benchmarks.suite.pictures import draw_all
 

@@ -78,9 +78,9 @@ class CoupledPredictor(Model):
                 torch.full((len(margin_X),), self.correlation, dtype=torch.float64),
             ]
         )
-        prior = _matern52(self._both, self._both, self.cost_length) * self._amplitude * self._amplitude.unsqueeze(-1)
+        prior = matern52(self._both, self._both, self.cost_length) * self._amplitude * self._amplitude.unsqueeze(-1)
         k = len(cost_X)
-        prior[k:, k:] += self.own * _matern52(margin_X, margin_X, self.margin_length)
+        prior[k:, k:] += self.own * matern52(margin_X, margin_X, self.margin_length)
         factor, info = torch.linalg.cholesky_ex(prior + torch.diag(variances))
         if info.any():
             raise NumericalError("the covariance of costs and margins is not positive definite; near-duplicates?")
@@ -130,8 +130,8 @@ class CoupledPredictor(Model):
 
     def cross(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Prior covariances of cost and margin at `p x d` with all that is known, `p x m` each."""
-        shared = _matern52(X, self._both, self.cost_length) * self._amplitude
-        own = self.own * _matern52(X, self.margin_X, self.margin_length)
+        shared = matern52(X, self._both, self.cost_length) * self._amplitude
+        own = self.own * matern52(X, self.margin_X, self.margin_length)
         return self.deviation * shared, self.correlation * shared + torch.nn.functional.pad(own, (len(self.cost_X), 0))
 
     def joint(self, X: Tensor) -> Joint:
@@ -215,6 +215,7 @@ class CoupledPaths:
         return fit.offset + fit.scale * cost, (margin - fit.coupling.threshold).clamp_min(0.0)
 
 
-def _matern52(X: Tensor, other: Tensor, lengthscale: Tensor) -> Tensor:
+def matern52(X: Tensor, other: Tensor, lengthscale: Tensor) -> Tensor:
+    """Matern correlation of smoothness 5/2, `... x m x n`."""
     r = math.sqrt(5) * torch.cdist(X / lengthscale, other / lengthscale, compute_mode="donot_use_mm_for_euclid_dist")
     return (1 + r + r.square() / 3) * torch.exp(-r)
