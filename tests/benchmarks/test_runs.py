@@ -96,7 +96,8 @@ def test_foreign_file_is_refused(tmp_path):
 
 
 def test_several_processes_give_the_same_rows(tmp_path):
-    run_jobs(tmp_path, KEYS[:2], workers=2, trials=8)
+    failed = run_jobs(tmp_path, KEYS[:2], workers=2, trials=8)
+    assert not failed, (tmp_path / FAILURES).read_text()
     values = {key: [row.value for row in read_rows(tmp_path) if row.key == key] for key in KEYS[:2]}
     assert values == {key: [row.value for row in run_one(key, 8)] for key in KEYS[:2]}
 
