@@ -1,8 +1,10 @@
 """Asking, alone and among others."""
 
+import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
@@ -13,7 +15,7 @@ from crashbo.studies import asking, recording
 from crashbo.studies.asking import ask
 from crashbo.studies.storage import StudyError, find_place, open_storage
 from crashbo.studies.study import Study, create_study, open_study
-from crashbo.studies.workers import WORKER, Watch, me
+from crashbo.studies.workers import WORKER, Watch, me, put_mark
 from tests.studies.helpers import make_study
 
 
@@ -72,6 +74,67 @@ def test_a_silent_process_elsewhere_blocks_for_a_while_only(tmp_path: Path, monk
     assert ask(study) is not None
     assert time.monotonic() - begin > 0.3
     assert study.records()[0].status == "ignored"
+
+
+def test_a_process_here_that_takes_long_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = make_study(tmp_path)
+    first = claim(study)
+    monkeypatch.setattr(asking, "_PATIENCE", 0.05)
+    other = open_study(study.place)
+    timer = threading.Timer(0.6, lambda: recording.transient(other, first, "done"))
+    begin = time.monotonic()
+    timer.start()
+    assert ask(study) is not None
+    assert time.monotonic() - begin > 0.5
+    assert study.records()[first].reason == "done"
+    claim(study)
+    monkeypatch.setattr(asking, "_PATIENCE_HERE", 0.05)  # but not for ever
+    assert ask(study) is not None
+    assert study.records()[2].reason == "withdrawn before it was suggested"
+
+
+def test_beats_of_a_process_elsewhere_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = make_study(tmp_path)
+    first = claim(study, host="elsewhere")
+    monkeypatch.setattr(asking, "_PATIENCE", 1.0)
+    other, ended = open_study(study.place), threading.Event()
+
+    def beat() -> None:
+        for count in range(1, 8):
+            put_mark(other, first, me("run") | {"host": "elsewhere", "beat": count})
+            time.sleep(0.25)
+        recording.transient(other, first, "done")
+        ended.set()
+
+    threading.Thread(target=beat).start()
+    assert ask(study) is not None
+    assert ended.wait(10)
+    assert study.records()[first].reason == "done"
+
+
+def test_whoever_was_given_up_asks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = make_study(tmp_path)
+    suggest, seen = asking._suggest, []
+
+    def late(trial: optuna.Trial, *more: Any) -> Any:
+        if trial.number < 2:
+            recording.transient(open_study(study.place), trial.number, "withdrawn before it was suggested")
+        return suggest(trial, *more)
+
+    monkeypatch.setattr(asking, "_suggest", late)
+    asked = ask(study, begun=lambda number, worker: seen.append((number, worker["pid"])))
+    assert asked is not None
+    assert seen == [(number, os.getpid()) for number in range(3)]
+    assert [record.status for record in study.records()] == ["ignored", "ignored", "pending"]
+    monkeypatch.setattr(asking, "_TRIES", 2)
+    monkeypatch.setattr(asking, "_suggest", lambda trial, *more: late_always(study, suggest, trial, *more))
+    with pytest.raises(StudyError, match="2 times in a row"):
+        ask(study)
+
+
+def late_always(study: Study, suggest: Any, trial: optuna.Trial, *more: Any) -> Any:
+    recording.transient(open_study(study.place), trial.number, "withdrawn before it was suggested")
+    return suggest(trial, *more)
 
 
 def test_a_worker_elsewhere_is_lost_when_its_count_stands_still(tmp_path: Path) -> None:

@@ -11,16 +11,19 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import CrashBOError
 from crashbo.integrations.optuna.space import distribution_of
 from crashbo.studies import recording
+from crashbo.studies.storage import StudyError
 from crashbo.studies.study import Study
-from crashbo.studies.workers import WORKER, Watch, has_suggestion, me, under_way
+from crashbo.studies.workers import WORKER, Watch, has_suggestion, is_gone, me, under_way
 
 _SHORTEST, _LONGEST = 0.02, 1.0  # seconds between two looks
-_PATIENCE = 60.0  # seconds without progress before a trial that got no suggestion is given up
+_PATIENCE = 60.0  # seconds without a sign of life before a trial that got no suggestion is given up
+_PATIENCE_HERE = 900.0  # the same if its process is there to see: its model may take long, or the machine is busy
+_TRIES = 5  # if others give our trial up while its suggestion is computed
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ def ask(
     *,
     kind: str = "ask",
     needed: Callable[[Study, int], bool] | None = None,
+    begun: Callable[[int, Mapping[str, Any]], None] | None = None,
     watch: Watch | None = None,
 ) -> Asked | None:
     """Suggest the next trial and store it as running.
@@ -57,16 +61,37 @@ def ask(
         study: to ask.
         kind: "ask", or "run" if this process stays with the trial until it is told.
         needed: of study and trial number, called when it is this trial's turn; if false the trial is withdrawn.
+        begun: of number and worker's mark, called before a suggestion is computed.
         watch: for lost workers, if there is one already.
 
     Returns:
         The suggestion; None if it was not needed.
+
+    Raises:
+        StudyError: if other workers gave it up again and again before it was computed.
     """
     watch = watch or Watch()
     watch.release(study)
     use_sampler(study)
-    worker = me(kind)
-    trial = _new_trial(study, worker)
+    for _ in range(_TRIES):
+        worker = me(kind)
+        trial = _new_trial(study, worker)
+        if begun is not None:
+            begun(trial.number, worker)
+        try:
+            return _ask_for(study, trial, needed, watch)
+        except optuna.exceptions.UpdateFinishedTrialError:
+            continue  # another worker took us for lost
+    raise StudyError(
+        f"Other workers gave up waiting for a suggestion, {_TRIES} times in a row. The machine may be too busy: use "
+        "fewer workers."
+    )
+
+
+def _ask_for(
+    study: Study, trial: optuna.Trial, needed: Callable[[Study, int], bool] | None, watch: Watch
+) -> Asked | None:
+    """Make the suggestion of a new trial when it is its turn."""
     try:
         _wait_for_turn(study, trial.number, watch)
         if needed is not None and not needed(study, trial.number):
@@ -102,20 +127,28 @@ def _new_trial(study: Study, worker: Mapping[str, Any]) -> optuna.Trial:
 
 def _wait_for_turn(study: Study, number: int, watch: Watch) -> None:
     """Return when every lower trial that is running knows what it tries."""
-    before: set[int] = set()
+    before: set[tuple[int, int]] = set()
     since, pause = time.monotonic(), _SHORTEST
     while True:
         trials = under_way(study)
-        waiting = {one.number for one in trials if one.number < number and not has_suggestion(study, one)}
-        if not waiting:
+        ahead = [one for one in trials if one.number < number and not has_suggestion(study, one)]
+        if not ahead:
             return
-        if waiting != before:
-            before, since, pause = waiting, time.monotonic(), _SHORTEST
-        elif time.monotonic() - since > _PATIENCE:
-            _withdraw(study, min(waiting))
+        life = {(one.number, one.user_attrs.get(WORKER, {}).get("beat", 0)) for one in ahead}
+        first = min(ahead, key=lambda one: one.number)
+        if life != before:
+            before, since, pause = life, time.monotonic(), _SHORTEST
+        elif time.monotonic() - since > _patience(first):
+            _withdraw(study, first.number)
         watch.release(study, trials)
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST)
+
+
+def _patience(trial: FrozenTrial) -> float:
+    """How long to wait for a trial's suggestion without a sign of life."""
+    worker = trial.user_attrs.get(WORKER)
+    return _PATIENCE_HERE if worker is not None and is_gone(worker) is False else _PATIENCE
 
 
 def _withdraw(study: Study, number: int) -> None:

@@ -93,9 +93,18 @@ class Runner:
         with self._lock:
             if self._stop.is_set() or not self._needed(self.study, -1):
                 return None
-            asked = ask(self.study, kind="run", needed=self._needed, watch=self._watch)
-            if asked is not None:
-                self._marks[asked.number] = dict(asked.worker)
+            asked, begun = None, []
+
+            def begin(number: int, worker: Mapping[str, Any]) -> None:  # its beats begin before its suggestion
+                begun.append(number)
+                self._marks[number] = dict(worker)
+
+            try:
+                asked = ask(self.study, kind="run", needed=self._needed, begun=begin, watch=self._watch)
+            finally:
+                for number in begun:
+                    if asked is None or asked.number != number:
+                        self._marks.pop(number, None)
             return asked
 
     def _needed(self, study: Study, number: int) -> bool:
