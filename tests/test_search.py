@@ -17,10 +17,30 @@ WORKS, FAILS = False, True
 def test_caution_grows_with_recent_failures() -> None:
     options = Options(risk=0.2)
     assert options.caution([]) == Caution()
-    assert options.caution([FAILS] + [WORKS] * 9) == Caution(1, 0.0, settled=0.9)
+    assert options.caution([FAILS] + [WORKS] * 9) == Caution(1, 0.0, settled=0.9, escape=0.5)
     floors = [options.caution([WORKS] * 5 + [FAILS] * count).floor for count in (2, 3, 4, 5)]
     assert floors == pytest.approx([0.8, 0.95, 0.9875, 0.996875])
     assert options.caution([FAILS] * 9 + [WORKS] * 10) == options.caution([])
+
+
+def test_failures_before_the_first_success_do_not_count() -> None:
+    assert Options().caution([FAILS] * 8 + [WORKS], start=8) == Caution()
+    optimizer = Optimizer(SQUARE, seed=0, options=Options(crashes="separate"))
+    for point in SQUARE.sobol(6, 3):
+        optimizer.tell(point, CRASHED)
+    optimizer.tell({"x": 0.5, "y": 0.5}, 1.0)
+    assert optimizer.search().caution == Caution()
+    optimizer.tell({"x": 0.6, "y": 0.5}, CRASHED)
+    assert optimizer.search().caution == Caution(1, 0.0, settled=0.9, escape=0.5)
+
+
+def test_high_costs_that_warn_of_crashes_need_no_caution() -> None:
+    failures = [WORKS] * 5 + [FAILS] * 5
+    assert Options().caution(failures, correlation=0.9) == Caution()
+    few = [WORKS] * 8 + [FAILS] * 2
+    assert Options().caution(few, correlation=0.0) == Caution(2, 0.8, settled=0.9, escape=0.5)
+    assert Options().caution(few, correlation=-0.9) == Caution(2, 0.8, settled=0.9, escape=1.0)
+    assert Options(crash_budget=6).caution(failures, correlation=0.9) == Caution(floor=0.9)
 
 
 def test_no_caution_where_every_risk_is_taken_or_the_paper_is_followed() -> None:

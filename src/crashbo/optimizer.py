@@ -16,7 +16,7 @@ from torch import Tensor
 from crashbo.errors import InputError
 from crashbo.models.surrogates import FixedModel, Surrogates, build_surrogates
 from crashbo.outcome import Constraint, Trial, check_outcome
-from crashbo.search import Options, Search, make_round
+from crashbo.search import Caution, Options, Search, make_round
 from crashbo.space import Space
 
 AcquisitionName = Literal["auto", "cmes", "mes", "mesco", "logei"]
@@ -251,8 +251,15 @@ class Optimizer:
             self._points(pending),
             self._points(failed),
             self._round,
-            self.options.caution([trial.failed for trial in self._trials]),
+            self._caution(),
         )
+
+    def _caution(self) -> Caution:
+        """How careful to be: failures before the first success do not count."""
+        failures = [trial.failed for trial in self._trials]
+        first = failures.index(False) + 1 if False in failures else len(failures)
+        correlation = self.surrogates().correlation
+        return self.options.caution(failures, first, correlation=correlation)
 
     def _points(self, encoded: Sequence[np.ndarray]) -> Tensor:
         return torch.from_numpy(np.array(encoded).reshape(len(encoded), self.space.dimension))

@@ -28,6 +28,8 @@ Gain = Callable[[Tensor, Prediction], Tensor]
 _WINDOW, _STEP = 10, 4.0  # trials whose failures count as recent, and how each one too many divides the risk taken
 _LEAST = 0.01  # probability of failure that is accepted even when the budget is spent
 _LITTLE = 1e-3  # expected improvement, in standard deviations of the costs, that is not worth a risk
+_WARNING = 0.4  # correlation of crashes and costs from which on high costs warn of crashes
+_FAR_LESS = 0.3  # what safe points promise, as a share of what likely ones do, that lets a search cross over
 _STRICT = 3000.0  # logs of score lost per log of success probability that a cautious search misses
 _SAMPLERS: dict[str, MinimumSampler] = {"pathwise": PathwiseMinimum(), "virtual": VirtualMinimum()}
 
@@ -40,11 +42,13 @@ class Caution:
         power: the acquisition is weighted by the success probability to this power once more.
         floor: success probability that a suggestion must have where any point has it; 0: any.
         settled: the same once there is little left to gain.
+        escape: the same, and power 0, where likely points promise far more than the safe ones; 1: never.
     """
 
     power: float = 0.0
     floor: float = 0.0
     settled: float = 0.0
+    escape: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -109,21 +113,25 @@ class Options:
     def _needs_absorption(self) -> bool:
         return OBJECTIVE in self.fixed or self.sampler == "virtual"
 
-    def caution(self, failures: Sequence[bool]) -> Caution:
+    def caution(self, failures: Sequence[bool], start: int = 0, *, correlation: float | None = None) -> Caution:
         """How careful the next suggestion should be.
 
         Args:
             failures: of all trials so far, in order.
+            start: the first trial that counts: while nothing is known to succeed, failures are bad luck.
+            correlation: of crashes and costs. Where crashes are high costs, low costs lead away from them.
         """
         if self.fixed:
             return Caution()
-        recent, allowed = sum(failures[-_WINDOW:]), self.risk * _WINDOW
+        recent, allowed = sum(failures[start:][-_WINDOW:]), self.risk * _WINDOW
         left = math.inf if self.crash_budget is None else self.crash_budget - sum(failures)
         budget = 1 - min(max(_LEAST, 0.1 * left), 1.0)
-        if not recent or self.risk == 1:
+        if not recent or self.risk == 1 or (correlation is not None and correlation > _WARNING):
             return Caution(floor=budget)
         floor = 1 - self.risk * _STEP ** (allowed - recent) if recent >= allowed else 0.0
-        return Caution(recent, max(floor, budget), settled=1 - 0.5 * self.risk)
+        tempting = correlation is not None and correlation < -_WARNING  # what promises most are the crashes
+        escape = max(0.5, budget) if recent < 2 * allowed and not tempting else 1.0
+        return Caution(recent, max(floor, budget), 1 - 0.5 * self.risk, escape)
 
     @property
     def crash_model(self) -> CrashModel:
@@ -178,7 +186,7 @@ class Search:
             found = self._maximise(self.score("success"))
             if found.value < self._floor:
                 return found, "success"
-        return self._maximise(self.score(self.acquisition), floor=self._success_asked), self.acquisition
+        return self._maximise(self.score(self.acquisition), floor=self._care.floor), self.acquisition
 
     def score(self, mode: str) -> Score:
         """What is maximised in a mode, "success" or an acquisition's name: `m x d` to `m`, in logs."""
@@ -210,29 +218,30 @@ class Search:
 
     def _shortfall(self, log_success: Tensor) -> Tensor:
         """What a point loses that is less likely to succeed than caution asks for."""
-        loss = -self.caution.power * log_success
-        if not self._success_asked:
+        care = self._care
+        loss = -care.power * log_success
+        if not care.floor:
             return loss
-        return loss + _STRICT * (math.log(self._success_asked) - log_success).clamp_min(0.0)
+        return loss + _STRICT * (math.log(care.floor) - log_success).clamp_min(0.0)
 
     @cached_property
-    def _success_asked(self) -> float:
-        """The success probability that caution asks for."""
-        settled = self.caution.settled > self.caution.floor and self._promise() < _LITTLE
-        return self.caution.settled if settled else self.caution.floor
-
     @torch.no_grad()
-    def _promise(self) -> float:
-        """The largest improvement to expect, success counting as it does, in standard deviations of the costs."""
-        models, looked = self._believing, self._looked
+    def _care(self) -> Caution:
+        """Caution, given what there is to gain: expected improvement, in standard deviations of the costs."""
+        asked, models, looked = self.caution, self._believing, self._looked
+        if asked == Caution(floor=asked.floor):
+            return asked
         there = models.objective.predict(looked)
         u = (self._incumbent(models) - there.mean) / there.deviation
-        improvement = there.deviation * (
-            torch.exp(-0.5 * u.square()) / math.sqrt(2 * math.pi) + u * torch.special.ndtr(u)
-        )
-        success = there.log_success + models.log_constraints(looked)
-        chance = ((1 + self.caution.power) * success).exp()
-        return float((improvement * chance).max()) / models.objective.fit.scale
+        gain = torch.exp(-0.5 * u.square()) / math.sqrt(2 * math.pi) + u * torch.special.ndtr(u)
+        chance = (there.log_success + models.log_constraints(looked)).exp()
+        promise = there.deviation * gain * chance / models.objective.fit.scale
+        likely, safe = (float(torch.where(chance >= least, promise, 0.0).max()) for least in (0.5, 0.8))
+        if asked.escape < 1 and safe < _FAR_LESS * likely and likely > _LITTLE:
+            return Caution(floor=asked.escape)
+        if float((promise * chance**asked.power).max()) < _LITTLE:
+            return Caution(asked.power, max(asked.floor, asked.settled))
+        return asked
 
     @cached_property
     def _believing(self) -> Surrogates:
