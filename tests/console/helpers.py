@@ -100,6 +100,8 @@ class QuickModel:
             size = 101 if details["y"] is None else 41 * 41
             values = [(i % 41) / 41 + len(seen.rows) for i in range(size)]
             layers = {"mean": values, "std": [0.5] * size, "success": [(i % 41) / 41 for i in range(size)]}
+            if details.get("acquisition"):
+                layers["acquisition"] = [(i % 41) / 40 for i in range(size)]
             shape = {"columns": 101, "rows": 1} if details["y"] is None else {"columns": 41, "rows": 41}
             future.set_result({"layers": layers, "x": details["x"], "y": details["y"], "basis": seen.basis, **shape})
         return future

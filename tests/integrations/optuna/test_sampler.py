@@ -382,10 +382,10 @@ class TestOptunasWays:
         with pytest.raises(crashbo.InputError, match=message):
             CrashBOSampler(**settings)
 
-    def test_by_default_a_crash_is_a_bad_value(self) -> None:
+    def test_the_optimizer_s_options_are_the_default(self) -> None:
         study = make_study(CrashBOSampler())
         study.add_trial(old(1.0, x=0.1))
-        assert study.sampler.optimizer(study).options == crashbo.Options(crashes="absorb")
+        assert study.sampler.optimizer(study).options == crashbo.Options()
 
 
 class TestReproducibility:
