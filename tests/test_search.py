@@ -5,7 +5,9 @@ import math
 import pytest
 import torch
 
-from crashbo import CRASHED, Float, Optimizer, Options, Space
+from crashbo import CRASHED, VIOLATED, Constraint, Float, Optimizer, Options, Space
+from crashbo.acquisition.entropy import MinValueEntropySearch
+from crashbo.acquisition.failures import FailureAware
 from crashbo.errors import InputError
 from crashbo.models.surrogates import FixedModel
 from crashbo.search import Caution
@@ -46,7 +48,9 @@ def test_high_costs_that_warn_of_crashes_need_no_caution() -> None:
 def test_no_caution_where_every_risk_is_taken_or_the_paper_is_followed() -> None:
     failures = [FAILS] * 10
     assert Options(risk=1.0).caution(failures) == Caution()
-    assert Options(fixed={"objective": FixedModel(0.2, 1.0)}).caution(failures) == Caution()
+    fixed = {"objective": FixedModel(0.2, 1.0)}
+    assert Options(fixed=fixed).caution(failures) == Caution()
+    assert Options(fixed=fixed, crash_budget=12).caution(failures).floor == pytest.approx(0.8)
 
 
 def test_the_fewer_crashes_are_left_the_surer_a_point_must_be() -> None:
@@ -88,6 +92,21 @@ def test_a_search_shows_the_score_that_it_maximises() -> None:
     score = search.score(mode)(torch.cat([point.point.unsqueeze(0), torch.rand(200, 2, dtype=torch.float64)]))
     assert float(score[0]) == pytest.approx(point.value)
     assert score.isfinite().all()
+
+
+def test_the_score_is_the_acquisition_that_botorch_users_get() -> None:
+    optimizer = Optimizer(SQUARE, seed=1, constraints=[Constraint("g")], options=Options(risk=1.0))
+    for point in SQUARE.sobol(16, 0):
+        g = point["x"] - point["y"]
+        optimizer.tell(point, point["x"] + point["y"], g=g if g < 0.3 else VIOLATED)
+    search = optimizer.search()
+    models, X = search.models, torch.rand(50, 2, dtype=torch.float64)
+    entropy = MinValueEntropySearch(
+        models.objective, search._minima(models), noise_variance=models.objective.noise_variance
+    )
+    botorch = FailureAware(entropy, [models.log_weight])
+    with torch.no_grad():
+        torch.testing.assert_close(search.score("mesco")(X), botorch(X.unsqueeze(-2)))
 
 
 @pytest.mark.parametrize("acquisition", ["mes", "logei", "cmes"])

@@ -65,10 +65,10 @@ class Options:
         crashes: what a crash says about the cost. "absorb": it is a high cost (the paper's way);
             "separate": nothing; "coupled": learn it from the trials. "auto" is "coupled" where the
             hyperparameters are learned.
-        risk: share of trials that may fail. While more of the last ten did, only points are suggested whose
-            success is likely, the likelier the more failed; 1 never asks for that. Without effect on fixed
-            hyperparameters (the paper's way).
-        crash_budget: how many trials may still fail, all told; the fewer are left, the surer a suggestion
+        risk: share of trials that may fail. While that share of the last ten or more did, only points are
+            suggested whose success is likely, the likelier the more failed; 1 never asks for that. Without
+            effect where crashes are high costs, and on fixed hyperparameters (the paper's way).
+        crash_budget: how many trials may fail in the whole run; the fewer are left, the surer a suggestion
             must be. None: no such limit. No promise: a surprise can always crash.
         raw: quasi-random points looked at when an acquisition is maximised.
     """
@@ -121,12 +121,11 @@ class Options:
             start: the first trial that counts: while nothing is known to succeed, failures are bad luck.
             correlation: of crashes and costs. Where crashes are high costs, low costs lead away from them.
         """
-        if self.fixed:
-            return Caution()
         recent, allowed = sum(failures[start:][-_WINDOW:]), self.risk * _WINDOW
         left = math.inf if self.crash_budget is None else self.crash_budget - sum(failures)
         budget = 1 - min(max(_LEAST, 0.1 * left), 1.0)
-        if not recent or self.risk == 1 or (correlation is not None and correlation > _WARNING):
+        warned = correlation is not None and correlation > _WARNING
+        if not recent or self.risk == 1 or self.fixed or warned:
             return Caution(floor=budget)
         floor = 1 - self.risk * _STEP ** (allowed - recent) if recent >= allowed else 0.0
         tempting = correlation is not None and correlation < -_WARNING  # what promises most are the crashes

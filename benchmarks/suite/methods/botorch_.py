@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,8 +45,9 @@ class _BoTorch(Sequential):
         self._points.append(self._space.encode(params))
         self._costs.append(cost)
 
+    @abstractmethod
     def _acquisition(self) -> AcquisitionFunction:
-        raise NotImplementedError
+        """What to maximise, given all trials so far."""
 
     @property
     def _X(self) -> Tensor:
