@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,7 +26,7 @@ _RESTARTS, _RAW = 8, 256
 _FIRST_STEPS, _LATER_STEPS = 150, 40  # of Adam, for the classifier
 
 
-class _BoTorch(Sequential):
+class _BoTorch(Sequential, ABC):
     """Data in the unit cube, and the maximisation of an acquisition over it."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
