@@ -48,6 +48,7 @@ class QuickModel:
         self.stopped = False
         self.release = threading.Event()
         self._reader = Reader(self.study)
+        self._thinking = threading.Lock()
         self._tell: Callable[[dict[str, Any]], None] = lambda said: None
 
     def start(self, tell: Callable[[dict[str, Any]], None]) -> None:
@@ -64,9 +65,22 @@ class QuickModel:
         """Say anything, as the model would."""
         self._tell(said)
 
+    def fall_silent(self) -> None:
+        """Say nothing more once all that was being thought has been said."""
+        with self._thinking:
+            self.silent = True
+
+    def break_down(self, problem: str) -> None:
+        """Fail for good."""
+        self.fall_silent()
+        self.say(kind="failed", problem=problem)
+
     def _think(self) -> None:
-        if self.silent:
-            return
+        with self._thinking:
+            if not self.silent:
+                self._say_all()
+
+    def _say_all(self) -> None:
         seen = self._reader.read()
         told = [record for record in seen.records if record.status in ("finished", "crashed")]
         about = {"basis": seen.basis, "count": len(seen.rows)}

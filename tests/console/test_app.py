@@ -147,7 +147,7 @@ def test_after_a_result_the_old_suggestion_cannot_be_taken(study: Study) -> None
     with console(study) as (client, model):
         number = client.take()
         offer = client.wait(lambda state: state["offer"] and state["offer"]["current"])["offer"]
-        model.silent = True  # it computes for ever
+        model.fall_silent()  # it computes for ever
         client.post("/api/tell", {"number": number, "objective": 1, "constraints": {"reach": 1}})
         status, answer, _ = client.post("/api/take", {"offer": offer["key"]})
         assert (status, answer["error"].split(".")[0]) == (
@@ -162,7 +162,7 @@ def test_after_a_result_the_old_suggestion_cannot_be_taken(study: Study) -> None
 def test_results_of_other_processes_do_not_block_the_suggestion(study: Study) -> None:
     with console(study) as (client, model):
         offer = client.wait(lambda state: state["offer"])["offer"]
-        model.silent = True
+        model.fall_silent()
         recording.add(reopen(study), {"kp": 9.0, "kd": 0.9}, 1.0, {"reach": 1.0})
         client.wait(lambda state: state["counts"]["finished"] == 1 and state["model"]["busy"])
         assert client.post("/api/take", {"offer": offer["key"]})[0] == 200
@@ -171,8 +171,7 @@ def test_results_of_other_processes_do_not_block_the_suggestion(study: Study) ->
 def test_results_are_recorded_while_the_model_is_broken(study: Study) -> None:
     with console(study) as (client, model):
         number = client.take()
-        model.silent = True
-        model.say(kind="failed", problem="The model cannot be fitted.")
+        model.break_down("The model cannot be fitted.")
         state = client.wait(lambda found: found["model"]["problem"])
         assert (state["offer"], state["model"]["busy"]) == (None, False)
         assert client.post("/api/crash", {"number": number, "reason": "fell"})[0] == 200

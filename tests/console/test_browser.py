@@ -218,7 +218,7 @@ def test_two_browsers_see_the_same_and_one_gets_the_suggestion(study: Study, ope
         anna, ben = open_page(url), open_page(url)
         anna.get_by_label("You").fill("Anna")
         expect(ben.locator("#take:enabled")).to_be_visible()
-        model.silent = True  # nothing new to take for now
+        model.fall_silent()  # nothing new to take for now
         late = ben.locator("#take")
         ben.evaluate("window.pressed = document.querySelector('#take')")
         number = take(anna)
@@ -304,8 +304,7 @@ def test_the_crashed_button_works_while_the_model_is_broken(study: Study, open_p
     with console(study) as (url, model):
         page = open_page(url)
         number = take(page)
-        model.silent = True
-        model.say(kind="failed", problem="The model failed (MemoryError).")
+        model.break_down("The model failed (MemoryError).")
         expect(page.locator("#offer")).to_contain_text("You can still record results")
         card(page, number).get_by_role("button", name="CRASHED").click()
         expect(line(page, number)).to_contain_text("crashed")
