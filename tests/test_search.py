@@ -129,11 +129,10 @@ def test_models_are_adopted_only_from_the_same_trials() -> None:
     other = border()
     other._trials[3] = other._trials[4]
     other.adopt(known)
-    assert other._fitted is None
-    assert other._learned is None
+    assert other._learning.known == ()
     elsewhere = Optimizer(SQUARE, direction="maximize", seed=1)
     elsewhere.adopt(known)
-    assert elsewhere._fitted is None
+    assert elsewhere._learning.known == ()
 
 
 def test_a_copy_goes_its_own_way() -> None:

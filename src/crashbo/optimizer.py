@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from crashbo.errors import InputError
+from crashbo.learning import Learning
 from crashbo.models.surrogates import FixedModel, Surrogates, build_surrogates
 from crashbo.outcome import Constraint, Trial, check_outcome
 from crashbo.search import Caution, Options, Search, make_round
@@ -21,7 +22,6 @@ from crashbo.space import Space
 
 AcquisitionName = Literal["auto", "cmes", "mes", "mesco", "logei"]
 _FORMAT = 1
-_ENOUGH = 250  # trials to learn hyperparameters from
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,7 @@ class Optimizer:
         self._trials: list[Trial] = []
         self._pending: dict[int, Suggestion] = {}
         self._asked = 0
-        self._fitted: tuple[int, Surrogates] | None = None
-        self._learned: tuple[int, Surrogates] | None = None
+        self._learning = Learning(self._build, every_time=bool(self.options.fixed))
         self._round = make_round(self.space)
 
     # --- what happened -----------------------------------------------------------------------
@@ -170,10 +169,11 @@ class Optimizer:
         return describe_relation(self.surrogates().correlation if known else None, self.direction)
 
     def _signed(self, thresholds: dict[str, float]) -> dict[str, float]:
-        return {name: value * self._sign if name == "objective" else value for name, value in thresholds.items()}
+        return {name: value * self.sign if name == "objective" else value for name, value in thresholds.items()}
 
     @property
-    def _sign(self) -> float:
+    def sign(self) -> float:
+        """1, or -1 if the objective is maximised: what costs are multiplied with before they are modelled."""
         return 1.0 if self.direction == "minimize" else -1.0
 
     # --- ask ---------------------------------------------------------------------------------
@@ -274,23 +274,18 @@ class Optimizer:
         """The models of all outputs for what has been told so far (costs negated if maximising)."""
         if not self._trials:
             raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
-        n = len(self._trials)
-        if self._fitted is None or self._fitted[0] != n:
-            size = n if self.options.fixed else _learning_size(n)
-            if self._learned is None or self._learned[0] != size:
-                self._learned = (size, self._build(size, None))
-            self._fitted = self._learned if size == n else (n, self._build(n, self._learned[1]))
-        return self._fitted[1]
+        return self._learning.models(len(self._trials))
 
-    def _build(self, count: int, earlier: Surrogates | None) -> Surrogates:
+    def _build(self, count: int, earlier: Surrogates | None = None, *, relearn: bool = False) -> Surrogates:
         return build_surrogates(
             self.space,
             self._trials[:count],
             self.constraints,
-            sign=self._sign,
+            sign=self.sign,
             fixed=self.options.fixed,
             crashes=self.options.crash_model,
             earlier=earlier,
+            relearn=relearn,
         )
 
     def copy(self) -> "Optimizer":
@@ -309,10 +304,7 @@ class Optimizer:
         )
         if mine != others:
             return
-        for name in ("_learned", "_fitted"):
-            known: tuple[int, Surrogates] | None = getattr(other, name)
-            if known is not None and _same(self._trials[: known[0]], other._trials[: known[0]], known[0]):
-                setattr(self, name, known)
+        self._learning.adopt(other._learning, lambda n: _same(self._trials[:n], other._trials[:n], n))
 
     # --- tell --------------------------------------------------------------------------------
 
@@ -370,7 +362,7 @@ class Optimizer:
             success = float(models.log_success(point).exp())
         if not models.any_stable:
             mean, deviation = math.nan, math.nan
-        return Best(self.space.decode(point.numpy()), self._sign * mean, deviation, success, feasible)
+        return Best(self.space.decode(point.numpy()), self.sign * mean, deviation, success, feasible)
 
     def _only_guess(self) -> Best:
         """The best guess where there is nothing to choose: plain statistics of the trials."""
@@ -458,18 +450,6 @@ def _same(some: Sequence[Trial], others: Sequence[Trial], count: int) -> bool:
     pairs = zip(some, others, strict=False)
     same = all((a.params, a.objective, a.constraints) == (b.params, b.objective, b.constraints) for a, b in pairs)
     return len(some) == len(others) == count and same
-
-
-def _learning_size(count: int) -> int:
-    """How many of the first trials hyperparameters are learned from: all of 20, then in steps of a tenth.
-
-    A few hundred are enough. A rule of the count alone, so that a restored optimizer suggests what the
-    uninterrupted one would.
-    """
-    size = min(count, 20)
-    while (larger := size + max(2, size // 10)) <= min(count, _ENOUGH):
-        size = larger
-    return size
 
 
 def describe_relation(correlation: float | None, direction: str = "minimize") -> str:

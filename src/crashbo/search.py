@@ -191,11 +191,11 @@ class Search:
         """What is maximised in a mode, "success" or an acquisition's name: `m x d` to `m`, in logs."""
         models = self._believing
         if mode == "success":
-            return models.log_success
+            return self._log_success
         gain = self.gain(mode)
 
         def weighted(X: Tensor) -> Tensor:
-            there, held = models.objective.predict(X), models.log_constraints(X)
+            there, held = self._predict(X)
             success = there.log_success + held
             # A crash that the objective absorbs lies in its mean already; EI and cMES know better.
             own = mode == "logei" or isinstance(models.objective, CoupledPredictor)
@@ -227,13 +227,13 @@ class Search:
     @torch.no_grad()
     def _care(self) -> Caution:
         """Caution, given what there is to gain: expected improvement, in standard deviations of the costs."""
-        asked, models, looked = self.caution, self._believing, self._looked
+        asked, models = self.caution, self._believing
         if asked == Caution(floor=asked.floor):
             return asked
-        there = models.objective.predict(looked)
+        there, held = self._predict(self._looked)
         u = (self._incumbent(models) - there.mean) / there.deviation
         gain = torch.exp(-0.5 * u.square()) / math.sqrt(2 * math.pi) + u * torch.special.ndtr(u)
-        chance = (there.log_success + models.log_constraints(looked)).exp()
+        chance = (there.log_success + held).exp()
         promise = there.deviation * gain * chance / models.objective.fit.scale
         likely, safe = (float(torch.where(chance >= least, promise, 0.0).max()) for least in (0.5, 0.8))
         if asked.escape < 1 and safe < _FAR_LESS * likely and likely > _LITTLE:
@@ -241,6 +241,23 @@ class Search:
         if float((promise * chance**asked.power).max()) < _LITTLE:
             return Caution(asked.power, max(asked.floor, asked.settled))
         return asked
+
+    def _predict(self, X: Tensor) -> tuple[Prediction, Tensor]:
+        """The objective at `... x d`, and the log probability that all constraints hold there."""
+        return self._seen if X is self._looked else self._predict_anew(X)
+
+    def _predict_anew(self, X: Tensor) -> tuple[Prediction, Tensor]:
+        return self._believing.objective.predict(X), self._believing.log_constraints(X)
+
+    @cached_property
+    @torch.no_grad()
+    def _seen(self) -> tuple[Prediction, Tensor]:
+        """Predictions at the points of the first look, which is taken several times."""
+        return self._predict_anew(self._looked)
+
+    def _log_success(self, X: Tensor) -> Tensor:
+        there, held = self._predict(X)
+        return there.log_success + held
 
     @cached_property
     def _believing(self) -> Surrogates:
@@ -270,15 +287,18 @@ class Search:
 
     def _safe_somewhere(self) -> bool:
         """A first look whether any point is likely enough to succeed."""
-        models = self.models
         # Absorbed crashes are part of the objective's mean; others are not.
-        safety = models.log_weight if models.weighted else models.log_success
+        apart = bool(self.models.constraints) and not isinstance(self.models.objective, CoupledPredictor)
+        safety = (lambda X: self._predict(X)[1]) if apart else self._log_success
         return success_somewhere([safety], self._looked, self.options.delta)
 
     @cached_property
     def _looked(self) -> Tensor:
         """Points for a quick look: all over the cube, and around the trials."""
-        looked = torch.cat([sobol(self.options.raw, self._dimension, self.seed), self._guesses()])
+        return self._look(self.options.raw)
+
+    def _look(self, raw: int) -> Tensor:
+        looked = torch.cat([sobol(raw, self._dimension, self.seed), self._guesses()])
         return looked if self.round_ is None else self.round_(looked)
 
     def _bounded(self, models: Surrogates) -> AcquisitionFunction:
@@ -314,7 +334,7 @@ class Search:
             score: see `score`.
             floor: success probability that the point must have, if any point looked at has it.
         """
-        avoid, models = torch.cat([self.failed, self.pending]), self._believing
+        avoid = torch.cat([self.failed, self.pending])
 
         def fresh(points: Tensor) -> Tensor:
             if not len(avoid):
@@ -323,15 +343,12 @@ class Search:
 
         @torch.no_grad()
         def safe(points: Tensor) -> Tensor:
-            return fresh(points) & (models.log_success(points) >= math.log(floor) - 1e-6)
+            return fresh(points) & (self._log_success(points) >= math.log(floor) - 1e-6)
 
         return maximise(
             score,
-            self._dimension,
-            seed=self.seed,
-            extra=self._guesses(),
+            self._looked,
             round_=self.round_,
-            effort=Effort(raw=self.options.raw),
             allowed=safe if floor and bool(safe(self._looked).any()) else fresh,
         )
 
@@ -340,7 +357,7 @@ class Search:
         X = self.models.objective.X
         noise = torch.randn(2, *X.shape, dtype=X.dtype, generator=torch.Generator().manual_seed(self.seed))
         around = (X + X.new_tensor([0.02, 0.1]).reshape(2, 1, 1) * noise).clamp(0.0, 1.0).flatten(0, 1)
-        return torch.cat([X, around if self.round_ is None else self.round_(around)])
+        return torch.cat([X, around])
 
     def best(self) -> tuple[Tensor, bool]:
         """Lowest expected objective where success is likely enough (`eq:min_cost_cons_boc`).
@@ -348,8 +365,8 @@ class Search:
         Returns:
             The point, and whether success is likely enough there; if nowhere, the likeliest point.
         """
-        models, guesses = self.models, self._guesses()
-        safest = maximise(models.log_success, self._dimension, seed=self.seed, extra=guesses, round_=self.round_)
+        models = self.models
+        safest = maximise(models.log_success, self._looked, round_=self.round_)
         if safest.value < self._floor or not models.any_stable:
             return safest.point, safest.value >= self._floor
         scale = models.objective.unit
@@ -364,11 +381,9 @@ class Search:
 
         found = maximise(
             score,
-            self._dimension,
-            seed=self.seed,
-            extra=torch.cat([guesses, safest.point.unsqueeze(0)]),
+            torch.cat([self._look(1024), safest.point.unsqueeze(0)]),
             round_=self.round_,
-            effort=Effort(raw=1024, starts=8, iterations=60),
+            effort=Effort(starts=8, iterations=60),
             allowed=allowed,
         )
         return found.point, True

@@ -143,6 +143,21 @@ def test_values_with_noise_on_a_fake_posterior_match_hand_computation():
     assert torch.allclose(acquisition(torch.zeros(2, 1, 1).double()), double(expected), atol=1e-12)
 
 
+@pytest.mark.parametrize("noise", [1e-10, 0.01, 3.0])
+def test_the_quick_way_gives_the_values_and_gradients_of_the_plain_one(noise: float) -> None:
+    minima = double([-1.3, -0.9, -4.0])
+    at = torch.logspace(-3, 2.5, 40, dtype=torch.float64)
+    mean = torch.cat([-1.0 - at, at, at]).requires_grad_()
+    deviation = torch.cat([torch.ones(40), torch.ones(40), at.flip(0)]).double().requires_grad_()
+    quick = MinValueEntropySearch(standard_gp(), minima, noise_variance=noise).information(mean, deviation)
+    share = (deviation.square() / (deviation.square() + noise)).unsqueeze(-1)
+    t = (mean.unsqueeze(-1) - minima) / deviation.unsqueeze(-1)
+    plain = log_noisy_information(t, share).logsumexp(-1) - math.log(3)
+    torch.testing.assert_close(quick, plain, rtol=1e-10, atol=1e-10)
+    for one, other in zip(*(torch.autograd.grad(v.sum(), (mean, deviation)) for v in (quick, plain)), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-9)
+
+
 @pytest.mark.parametrize("noise", [None, NOISE**2])
 @pytest.mark.parametrize("kind", MODELS)
 def test_any_model_can_be_searched(kind, noise):

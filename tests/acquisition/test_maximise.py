@@ -20,6 +20,12 @@ def wavy(X):
     return (torch.cos(20 * shifted) - 10 * shifted.square()).sum(-1)
 
 
+def look(dimension, seed=0, count=512, round_=None):
+    """Points all over the cube."""
+    points = sobol(count, dimension, seed)
+    return points if round_ is None else round_(points)
+
+
 def to_grid(cells: int):
     """Round the first coordinate to the centres of cells."""
 
@@ -34,7 +40,7 @@ def to_grid(cells: int):
 @pytest.mark.parametrize("dimension", [1, 2, 6])
 def test_it_finds_a_peak(dimension):
     centre = torch.linspace(0.15, 0.85, dimension, dtype=torch.float64)
-    found = maximise(peak(centre), dimension, seed=0)
+    found = maximise(peak(centre), look(dimension, 0))
     assert found.point.shape == (dimension,)
     assert torch.allclose(found.point, centre, atol=1e-4)
     assert found.value == pytest.approx(0.0, abs=1e-7)
@@ -42,7 +48,7 @@ def test_it_finds_a_peak(dimension):
 
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_it_finds_the_highest_of_many(dimension):
-    found = maximise(wavy, dimension, seed=1)
+    found = maximise(wavy, look(dimension, 1))
     assert torch.allclose(found.point, double([0.37] * dimension), atol=1e-3)
     assert found.value == pytest.approx(dimension, abs=1e-5)
 
@@ -50,7 +56,7 @@ def test_it_finds_the_highest_of_many(dimension):
 @pytest.mark.parametrize("dimension", [1, 2, 6])
 @pytest.mark.parametrize("direction", [-1.0, 1.0])
 def test_it_reaches_a_corner_and_never_leaves_the_cube(dimension, direction):
-    found = maximise(lambda X: direction * X.sum(-1), dimension, seed=2)
+    found = maximise(lambda X: direction * X.sum(-1), look(dimension, 2))
     assert torch.allclose(found.point, torch.full((dimension,), float(direction > 0)).double(), atol=1e-9)
     assert (found.point >= 0).all()
     assert (found.point <= 1).all()
@@ -63,14 +69,14 @@ def test_every_point_looked_at_lies_in_the_cube():
         seen.append(X.detach().clone())
         return peak([1.3, -0.2])(X)
 
-    maximise(score, 2, seed=0)
+    maximise(score, look(2, 0))
     looked = torch.cat(seen)
     assert looked.min() >= 0
     assert looked.max() <= 1
 
 
 def test_the_same_seed_gives_the_same_answer():
-    first, second = (maximise(wavy, 3, seed=4) for _ in range(2))
+    first, second = (maximise(wavy, look(3, 4)) for _ in range(2))
     assert torch.equal(first.point, second.point)
     assert first.value == second.value
     assert torch.equal(sobol(8, 3, 1), sobol(8, 3, 1))
@@ -79,14 +85,19 @@ def test_the_same_seed_gives_the_same_answer():
 
 def test_points_are_rounded_and_the_rest_is_refined():
     rounded = to_grid(4)
-    found = maximise(peak([0.6, 0.234]), 2, seed=0, round_=rounded)
+    found = maximise(peak([0.6, 0.234]), look(2, round_=rounded), round_=rounded)
     assert torch.allclose(found.point, double([0.625, 0.234]), atol=1e-4)
     assert torch.equal(rounded(found.point), found.point)
     assert found.value == pytest.approx(-(0.025**2), abs=1e-7)
 
 
 def test_many_cells_are_climbed():
-    found = maximise(peak([0.512, 0.3]), 2, seed=0, round_=to_grid(100), effort=Effort(raw=8, starts=1, iterations=5))
+    found = maximise(
+        peak([0.512, 0.3]),
+        look(2, count=8, round_=to_grid(100)),
+        round_=to_grid(100),
+        effort=Effort(starts=1, iterations=5),
+    )
     assert abs(float(found.point[0]) - 0.515) <= 0.03
 
 
@@ -97,18 +108,18 @@ def test_forbidden_points_are_not_returned(rounded):
     def allowed(X):
         return (X - centre).norm(dim=-1) > 0.2
 
-    found = maximise(peak(centre), 2, seed=0, allowed=allowed, round_=rounded)
+    found = maximise(peak(centre), look(2, round_=rounded), allowed=allowed, round_=rounded)
     assert bool(allowed(found.point[None]))
     assert found.value < -0.04
 
 
-def test_extra_points_are_looked_at():
+def test_all_points_given_are_looked_at():
     needle = double([0.123456, 0.654321])
 
     def score(X):
         return -((X - needle).norm(dim=-1) + 1e-9).sqrt() - (X - needle).norm(dim=-1).gt(1e-6).double()
 
-    found = maximise(score, 2, seed=0, extra=needle[None], effort=Effort(raw=16, starts=2, iterations=3))
+    found = maximise(score, torch.cat([look(2, count=16), needle[None]]), effort=Effort(starts=2, iterations=3))
     assert torch.allclose(found.point, needle)
 
 
@@ -116,11 +127,11 @@ def test_scores_that_are_not_finite_are_survived():
     def score(X):
         return torch.where(X[..., 0] < 0.5, math.nan, peak([0.7])(X))
 
-    assert float(maximise(score, 1, seed=0).point) == pytest.approx(0.7, abs=0.02)
-    flat = maximise(lambda X: X.new_full(X.shape[:-1], -math.inf), 1, seed=0)
+    assert float(maximise(score, look(1, 0)).point) == pytest.approx(0.7, abs=0.02)
+    flat = maximise(lambda X: X.new_full(X.shape[:-1], -math.inf), look(1, 0))
     assert 0 <= float(flat.point) <= 1
 
 
 def test_where_nothing_is_allowed_it_still_answers():
-    found = maximise(peak([0.5]), 1, seed=0, allowed=lambda X: torch.zeros(len(X), dtype=torch.bool))
+    found = maximise(peak([0.5]), look(1, 0), allowed=lambda X: torch.zeros(len(X), dtype=torch.bool))
     assert 0 <= float(found.point) <= 1

@@ -10,7 +10,6 @@ from crashbo import CRASHED, Constraint, FixedModel, Optimizer, Space, Trial
 from crashbo.models.coupled_predictor import CoupledPredictor
 from crashbo.models.predictor import Predictor
 from crashbo.models.surrogates import Surrogates, build_surrogates
-from crashbo.optimizer import _learning_size
 from tests.helpers import double
 
 SPACE = Space({"x": (0.0, 2.0)})
@@ -170,21 +169,12 @@ def test_one_trial_is_enough(cost):
     sound(models)
 
 
-def test_hyperparameters_are_learned_from_ever_larger_steps():
-    sizes = [_learning_size(n) for n in range(1, 250)]
-    assert sizes[:20] == list(range(1, 21))
-    assert all(size <= n for n, size in enumerate(sizes, 1))
-    assert all(n - size <= max(2, n // 10) for n, size in enumerate(sizes, 1))
-    assert len(set(sizes[99:199])) < 10
-    assert _learning_size(1000) == _learning_size(300) <= 250
-
-
 def test_earlier_hyperparameters_are_kept_and_the_new_trials_believed():
     optimizer = Optimizer({"x": (0.0, 1.0), "y": (0.0, 1.0)})
     for x, y in np.random.default_rng(0).random((21, 2)):
         optimizer.tell({"x": x, "y": y}, CRASHED if x > 0.8 else (x - 0.3) ** 2 + y)
     kept = optimizer.surrogates().objective
-    learned = optimizer._build(20, None).objective
+    learned = optimizer._build(20, optimizer._build(18), relearn=True).objective
     assert len(kept.X) == 21
     assert (kept.lengthscales == learned.lengthscales).all()
     assert kept.fit.offset == learned.fit.offset

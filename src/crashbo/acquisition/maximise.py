@@ -17,12 +17,10 @@ class Effort:
     """How hard to search.
 
     Attributes:
-        raw: quasi-random points looked at first.
-        starts: best of them refined by gradient.
+        starts: best points refined by gradient.
         iterations: of L-BFGS-B, all starts together.
     """
 
-    raw: int = 512
     starts: int = 6
     iterations: int = 30
 
@@ -48,35 +46,27 @@ def sobol(count: int, dimension: int, seed: int) -> Tensor:
 
 def maximise(
     score: Score,
-    dimension: int,
+    points: Tensor,
     *,
-    seed: int,
-    extra: Tensor | None = None,
     round_: Round | None = None,
     effort: Effort | None = None,
     allowed: Callable[[Tensor], Tensor] | None = None,
 ) -> Maximum:
     """Maximise a score over the unit cube.
 
-    Quasi-random points and `extra` ones first, then L-BFGS-B from the best; discrete
+    Points all over the cube first, then L-BFGS-B from the best of them; discrete
     coordinates are rounded inside the score, so gradients move the continuous ones, and a
     final hill climb changes discrete ones one at a time.
 
     Args:
         score: `m x d` to `m`, differentiable.
-        dimension: d.
-        seed: of the quasi-random points.
-        extra: `k x d`, points worth a look.
+        points: `k x d`, valid ones to look at first.
         round_: maps points to valid ones; None if all are.
         effort: how hard to search.
         allowed: `m x d` to bool `m`, points that may be returned; None allows all.
     """
     effort = effort or Effort()
     rounded: Round = round_ or (lambda x: x)
-    points = sobol(effort.raw, dimension, seed)
-    if extra is not None and len(extra):
-        points = torch.cat([points, extra])
-    points = rounded(points)
     values = _evaluate(score, points, allowed)
     top = values.topk(min(effort.starts, len(values))).indices
     best_points, best_values = points[top], values[top]

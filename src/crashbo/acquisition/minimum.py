@@ -51,14 +51,14 @@ class PathwiseMinimum:
 
     Attributes:
         raw: points of the first look.
-        rounds: of narrowing.
-        local: points per function and round.
+        rounds: of narrowing, one more for every three dimensions.
+        local: points per function and round, two more for every dimension.
         features: random Fourier features of the prior.
     """
 
     raw: int = 512
-    rounds: int = 8
-    local: int = 24
+    rounds: int = 6
+    local: int = 12
     features: int = 256
 
     @torch.no_grad()
@@ -84,12 +84,13 @@ class PathwiseMinimum:
         X = rounded(points)
         best, value = _better(X.expand(count, -1, dimension), *rank(X))
         radius = 0.5 / self.raw ** (1.0 / dimension) + 0.05
-        for _ in range(self.rounds):
-            noise = torch.randn(count, self.local, dimension, dtype=torch.float64, generator=generator)
+        local = self.local + 2 * dimension
+        for _ in range(self.rounds + dimension // 3):
+            noise = torch.randn(count, local, dimension, dtype=torch.float64, generator=generator)
             # Half of the proposals move a few coordinates only: that is what pays in high dimension.
-            few = torch.rand(count, self.local, dimension, dtype=torch.float64, generator=generator)
+            few = torch.rand(count, local, dimension, dtype=torch.float64, generator=generator)
             keep = few < max(0.2, 2.0 / dimension)
-            keep[:, : self.local // 2] = True
+            keep[:, : local // 2] = True
             X = rounded((best.unsqueeze(1) + radius * noise * keep).clamp(0.0, 1.0))
             X = torch.cat([best.unsqueeze(1), X], 1)
             best, value = _better(X, *rank(X))

@@ -164,7 +164,7 @@ class Thinker:
             success = float(models.log_success(point).exp())
             others = {name: [float(value) for value in one.moments(point)] for name, one in models.constraints.items()}
         return {
-            "objective": [optimizer._sign * mean, std] if models.any_stable else None,
+            "objective": [optimizer.sign * mean, std] if models.any_stable else None,
             "constraints": others,
             "success_probability": success,
             "trials": len(optimizer.trials),
@@ -185,7 +185,7 @@ class Thinker:
         """The limits the models work with; those of the objective in its own direction."""
         models = self._known.surrogates()
         found = {name: one for name, one in models.thresholds.items() if models.any_stable or name != OBJECTIVE}
-        return {name: self._known._sign * value if name == OBJECTIVE else value for name, value in found.items()}
+        return {name: self._known.sign * value if name == OBJECTIVE else value for name, value in found.items()}
 
     def _expected(self) -> dict[str, float]:
         """Expected values of the limits; without any cost there is none of the objective."""
@@ -213,7 +213,7 @@ class Thinker:
         models = optimizer.surrogates()
         with torch.no_grad():
             mean, std = models.objective.moments(grid)
-            layers = {"mean": optimizer._sign * mean, "std": std} if models.any_stable else {}
+            layers = {"mean": optimizer.sign * mean, "std": std} if models.any_stable else {}
             layers["success"] = models.log_success(grid).exp()
             for name, one in models.constraints.items():
                 values, deviation = one.moments(grid)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from crashbo.errors import InputError, NumericalError
 from crashbo.inference.ep_small import SmallSettings, ep_small
-from crashbo.inference.tilted import SERIES_BELOW, match_moments
+from crashbo.inference.tilted import match_moments
 
 _STIFF = 1e5  # precision * prior variance beyond which variances come from leave-one-out forms
 SMALL = 300  # trials up to which one problem on the CPU goes to the NumPy twin
@@ -302,7 +302,7 @@ def expectation_propagation(
 
 def small_settings(options: EPOptions) -> SmallSettings:
     """The constants of this module, for the NumPy twin."""
-    return SmallSettings(options, _STIFF, SERIES_BELOW, _ROUNDING_AFTER)
+    return SmallSettings(options, _STIFF, _ROUNDING_AFTER)
 
 
 def _small(

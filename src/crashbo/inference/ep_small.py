@@ -14,6 +14,7 @@ from scipy.linalg import lapack
 from scipy.special import erfcx, log_ndtr
 
 from crashbo.errors import NumericalError
+from crashbo.inference.tilted import SERIES_BELOW
 
 Array = NDArray[np.float64]
 
@@ -23,7 +24,6 @@ class SmallSettings(NamedTuple):
 
     options: Any
     stiff_above: float
-    series_below: float
     rounding_after: int
 
 
@@ -51,13 +51,13 @@ class SmallResult:
     converged: bool
 
 
-def _truncation(z: Array, series_below: float) -> tuple[Array, Array, Array]:
+def truncation_small(z: Array) -> tuple[Array, Array, Array]:
     """`tilted.truncation` in NumPy."""
     hazard = math.sqrt(2.0 / math.pi) / erfcx(z * -math.sqrt(0.5))
     excess = hazard + z
     shrinkage = 1.0 - hazard * excess
-    if z.size and z.min() < series_below:
-        tail = z < series_below
+    if z.size and z.min() < SERIES_BELOW:
+        tail = z < SERIES_BELOW
         far = z[tail]
         t = 1.0 / np.square(far)
         excess[tail] = (1 + t * (-2 + t * (10 + t * (-74 + t * (706 - 8162 * t))))) / -far
@@ -173,7 +173,7 @@ def ep_small(
         total = q.cavity_variance + width2
         deviation = np.sqrt(total)
         z = -sign * q.cavity_mean / deviation
-        hazard, excess, shrinkage = _truncation(z, settings.series_below)
+        hazard, excess, shrinkage = truncation_small(z)
         kept = width2 + q.cavity_variance * shrinkage
         flat = hazard < 1e-16
         new_precision = np.where(flat, 0.0, hazard * excess / kept)

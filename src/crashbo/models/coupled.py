@@ -86,7 +86,7 @@ class CoupledFit:
         return self.offset + self.scale * math.sqrt(self.coupling.cost_variance) * self.coupling.threshold / rho
 
 
-def fit_coupled(data: HybridData, *, relation: Relation = "coupled") -> CoupledFit:
+def fit_coupled(data: HybridData, *, relation: Relation = "coupled", start: Coupling | None = None) -> CoupledFit:
     """Fit both latents to trials by MAP: hyperparameters, correlation and threshold together.
 
     L-BFGS-B on log evidence plus log priors from one start per relation, the likelier one wins;
@@ -95,6 +95,7 @@ def fit_coupled(data: HybridData, *, relation: Relation = "coupled") -> CoupledF
     Args:
         data: trials, at least one cost and one crash, costs in their own units.
         relation: "coupled" learns the correlation, "separate" fixes it at 0.
+        start: hyperparameters of nearly the same trials, to begin there and nowhere else.
 
     Raises:
         NumericalError: no hyperparameters gave a sound model.
@@ -102,8 +103,8 @@ def fit_coupled(data: HybridData, *, relation: Relation = "coupled") -> CoupledF
     offset, scale = cost_scale(data)
     scaled = data.scaled(offset, scale)
     search = _Search(_evidence(scaled, 1e-4), data.X.shape[-1])
-    for start in _STARTS[relation]:
-        search.descend(start, fixed=relation == "separate")
+    for first in [search.guess(rho) for rho in _STARTS[relation]] if start is None else [start]:
+        search.descend(first, fixed=relation == "separate")
     if search.best is None:
         raise NumericalError("the crash model could not be fitted: expectation propagation did not converge.")
     coupling = _unpack(search.best)
@@ -123,9 +124,12 @@ class _Search:
         self.best: Array | None = None
         self.value = math.inf
 
-    def descend(self, correlation: float, *, fixed: bool) -> None:
+    def guess(self, correlation: float) -> Coupling:
         length = np.full(self.dimension, 0.3 * math.sqrt(self.dimension))
-        start = Coupling(length, length, 1.0, 4e-4, correlation, _THRESHOLD_PRIOR[0])
+        return Coupling(length, length, 1.0, 4e-4, correlation, _THRESHOLD_PRIOR[0])
+
+    def descend(self, start: Coupling, *, fixed: bool) -> None:
+        correlation = start.correlation
         bounds = [(math.log(SHORTEST), math.log(1e3))] * (2 * self.dimension)
         bounds += [(math.log(low), math.log(high)) for low, high in (SCALE_RANGE, NOISE_RANGE)]
         bounds += [(correlation, correlation) if fixed else (-0.999, 0.999), _THRESHOLD_RANGE]

@@ -13,7 +13,7 @@ from crashbo.errors import NumericalError
 from crashbo.inference.base import NOISE_FLOOR
 from crashbo.models.coupled import CoupledFit
 from crashbo.models.moments import Component, PointMoments
-from crashbo.models.predictor import Features, PointPosterior, Prediction, random_features
+from crashbo.models.predictor import Features, PointPosterior, Prediction, combine, random_features
 
 _SILENT = 1e-8  # site precision, relative to the margin's prior, below which a label says nothing
 _BELIEVED = 0.05  # variance of the margin at a point under way
@@ -198,11 +198,8 @@ class CoupledPaths:
         margin = model.correlation * shared + math.sqrt(model.own) * self.own(X)
         if self.update is None:
             return cost, margin
-        update = self.update.unsqueeze(-1)
-        crosses = (one.reshape(*X.shape[:-1], -1) for one in model.cross(X.reshape(-1, X.shape[-1])))
-        return tuple(  # type: ignore[return-value]
-            value + (cross @ update).squeeze(-1) for value, cross in zip((cost, margin), crosses, strict=True)
-        )
+        on_cost, on_margin = model.cross(X.reshape(-1, X.shape[-1]))
+        return cost + combine(on_cost, X, self.update), margin + combine(on_margin, X, self.update)
 
     def __call__(self, X: Tensor) -> Tensor:
         """Costs at `p x d` or `s x p x d`, `s x p`, in their own units."""

@@ -1,5 +1,6 @@
 """From trials to a fitted model, before any BoTorch: one function, one frozen result."""
 
+import copy
 import math
 from dataclasses import dataclass, replace
 
@@ -126,12 +127,13 @@ class Fit:
         return replace(self, given=given, estimate=solve(self.kernel, self.data, given, self.estimate))
 
 
-def fit(data: HybridData, settings: ModelSettings) -> Fit:
+def fit(data: HybridData, settings: ModelSettings, *, start: Fit | None = None) -> Fit:
     """Fit a model to trials: hyperparameters where they are to be learned, threshold, posterior.
 
     Args:
         data: trials, costs in their own units.
         settings: what is known or assumed.
+        start: a fit of nearly the same trials, to begin learning there and nowhere else.
     """
     rule = check_rule(settings.threshold, settings.threshold_prior)
     learned = settings.kernel is None
@@ -142,8 +144,12 @@ def fit(data: HybridData, settings: ModelSettings) -> Fit:
     noise = DEFAULT_NOISE_STD if settings.noise_std is None else settings.noise_std / scale
     kernel = make_kernel(data.X.shape[-1]) if settings.kernel is None else settings.kernel
     kernel = kernel.to(data.X)
+    begun = learned and start is not None
+    if begun and start is not None:
+        kernel = copy.deepcopy(start.kernel)
+        noise = math.sqrt(start.given.noise_variance) if settings.noise_std is None else noise
     given = Hypotheses(rule, noise**2, learned and settings.noise_std is None, settings.label_width / scale)
     scaled = data.scaled(offset, scale)
     if learned:
-        given = replace(given, noise_variance=learn(kernel, scaled, given))
+        given = replace(given, noise_variance=learn(kernel, scaled, given, nearby=begun))
     return Fit(scaled, kernel, given, solve(kernel, scaled, given), offset, scale)

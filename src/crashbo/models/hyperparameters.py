@@ -225,7 +225,13 @@ def _is_small(kernel: Kernel, data: HybridData) -> bool:
 
 
 def _learn_small(
-    kernel: Kernel, data: HybridData, given: Hypotheses, first: ThresholdEstimate, max_iterations: int
+    kernel: Kernel,
+    data: HybridData,
+    given: Hypotheses,
+    first: ThresholdEstimate,
+    max_iterations: int,
+    *,
+    nearby: bool,
 ) -> float:
     """`learn` for kernels of `make_kernel`, over log lengthscales, log scale, log noise, threshold."""
     base = kernel.base_kernel
@@ -282,7 +288,7 @@ def _learn_small(
     smooth = theta.copy()
     smooth[:d] += math.log(2.0)
     smooth[d] += math.log(10.0)
-    for begin, iterations in ((theta, max_iterations), (smooth, min(30, max_iterations))):
+    for begin, iterations in [(theta, max_iterations), (smooth, min(30, max_iterations))][: 1 if nearby else 2]:
         minimize(negative, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": iterations})
     if len(best[1]) == 0:
         return given.noise_variance
@@ -309,6 +315,7 @@ def learn(
     *,
     start: ThresholdEstimate | None = None,
     max_iterations: int = 100,
+    nearby: bool = False,
 ) -> float:
     """Set the kernel's parameters to their MAP values, in place, jointly with the threshold.
 
@@ -320,13 +327,15 @@ def learn(
         given: noise (fixed or start) and threshold rule.
         start: threshold and sites to begin from.
         max_iterations: of the optimizer.
+        nearby: whether kernel and noise were learned from nearly the same trials, so that no other start is
+            worth trying.
 
     Returns:
         The noise variance, learned or as given.
     """
     first = start or solve(kernel, data, given)
     if _is_small(kernel, data):
-        return _learn_small(kernel, data, given, first, max_iterations)
+        return _learn_small(kernel, data, given, first, max_iterations, nearby=nearby)
     evidence = _Evidence(kernel, data, given, first)
     parameters: dict[str, Tensor] = {n: value for n, value in evidence.named_parameters() if value.requires_grad}
     if not parameters:

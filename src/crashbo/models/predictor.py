@@ -193,7 +193,7 @@ class Features:
     """Functions from a unit-variance prior by random Fourier features, `s` of them.
 
     Attributes:
-        frequencies, phases, weights: `m x d`, `m`, `s x m x 1`; all functions share the first two.
+        frequencies, phases, weights: `m x d`, `m`, `s x m`; all functions share the first two.
     """
 
     frequencies: Tensor
@@ -202,7 +202,25 @@ class Features:
 
     def __call__(self, X: Tensor) -> Tensor:
         """Evaluate at common points `p x d`, or at each function's own, `s x p x d`; gives `s x p`."""
-        return (torch.cos(X @ self.frequencies.mT + self.phases) @ self.weights).squeeze(-1)
+        return combine(
+            torch.cos(torch.addmm(self.phases, X.reshape(-1, X.shape[-1]), self.frequencies.mT)), X, self.weights
+        )
+
+
+def combine(rows: Tensor, X: Tensor, weights: Tensor) -> Tensor:
+    """Weighted sums over features: each function's own, at common points or at its own.
+
+    Args:
+        rows: `q x m`, features at all points of X.
+        X: `p x d`, q = p common points; or `s x p x d`, q = s p.
+        weights: `s x m`.
+
+    Returns:
+        `s x p`.
+    """
+    if X.dim() == 2:
+        return (rows @ weights.mT).mT
+    return torch.bmm(rows.reshape(*X.shape[:-1], -1), weights.unsqueeze(-1)).squeeze(-1)
 
 
 def random_features(lengthscale: Tensor, nu: float, features: int, count: int, generator: torch.Generator) -> Features:
@@ -221,7 +239,7 @@ def random_features(lengthscale: Tensor, nu: float, features: int, count: int, g
         shape = torch.full((features, 1), nu, dtype=torch.float64)
         frequencies = frequencies / (torch._standard_gamma(shape, generator=generator) / nu).sqrt()
     phases = 2 * math.pi * torch.rand(features, dtype=torch.float64, generator=generator)
-    weights = torch.randn(count, features, 1, dtype=torch.float64, generator=generator)
+    weights = torch.randn(count, features, dtype=torch.float64, generator=generator)
     return Features(frequencies / lengthscale, phases, math.sqrt(2 / features) * weights)
 
 
@@ -246,8 +264,7 @@ class Paths:
         if self.update is None:
             return value
         cross = covariance(self.predictor.kernel, X.reshape(-1, X.shape[-1]), self.predictor.X)
-        cross = cross.reshape(*X.shape[:-1], -1)
-        return value + (cross @ self.update.unsqueeze(-1)).squeeze(-1)
+        return value + combine(cross, X, self.update)
 
     def __call__(self, X: Tensor) -> Tensor:
         """As `latent`, in the costs' own units."""

@@ -131,6 +131,7 @@ def build_surrogates(
     fixed: Mapping[str, FixedModel] | None = None,
     crashes: CrashModel = "absorb",
     earlier: Surrogates | None = None,
+    relearn: bool = False,
 ) -> Surrogates:
     """Fit a model to every output.
 
@@ -148,6 +149,7 @@ def build_surrogates(
             their own, "coupled" learns how far they are related.
         earlier: models of the first of these trials, whose hyperparameters are kept where they were
             learned; thresholds and posteriors follow the new trials.
+        relearn: learn those hyperparameters anew, beginning with the earlier ones.
     """
     X = torch.from_numpy(np.stack([space.encode(trial.params) for trial in trials]))
     values = [None if trial.objective is None else sign * trial.objective for trial in trials]
@@ -158,11 +160,14 @@ def build_surrogates(
     objective: Predictor | CoupledPredictor
     if crashes != "absorb" and crashed and data.observed.numel():
         kept = before.fit if isinstance(before, CoupledPredictor) else None
-        pair = fit_coupled(data, relation=crashes) if kept is None else kept.with_trials(_rest(data, kept.data))
+        if kept is None or relearn:
+            pair = fit_coupled(data, relation=crashes, start=None if kept is None else kept.coupling)
+        else:
+            pair = kept.with_trials(_rest(data, kept.data))
         objective = CoupledPredictor(pair)
     else:
         known = None if crashed or not constraints else math.inf
-        objective = _single(data, _settings(space, data, fixed.get(OBJECTIVE), known), before)
+        objective = _single(data, _settings(space, data, fixed.get(OBJECTIVE), known), before, relearn=relearn)
     models: dict[str, Predictor] = {}
     for constraint in constraints:
         rows = [i for i, trial in enumerate(trials) if constraint.name in trial.constraints]
@@ -170,18 +175,22 @@ def build_surrogates(
             data = _data(X[rows], [trials[i].constraints[constraint.name] for i in rows], constraint.threshold)
             settings = _settings(space, data, fixed.get(constraint.name), constraint.threshold)
             before = earlier.constraints.get(constraint.name) if earlier is not None else None
-            models[constraint.name] = _single(data, settings, before)
+            models[constraint.name] = _single(data, settings, before, relearn=relearn)
     limits = {name: model.threshold for name, model in models.items()}
     return Surrogates(objective, models, limits, any_stable=any(not trial.crashed for trial in trials))
 
 
-def _single(data: HybridData, settings: ModelSettings, before: Predictor | CoupledPredictor | None) -> Predictor:
-    """The model of one output, keeping the hyperparameters of an earlier one that learned them from costs."""
-    if isinstance(before, Predictor) and settings.kernel is None and before.fit.data.observed.numel():
-        rule = before.fit.given.rule
-        if (rule.fixed is None) == (settings.threshold is None):
-            return Predictor(before.fit.with_trials(_rest(data, before.fit.data)))
-    return Predictor(fit(data, settings))
+def _single(
+    data: HybridData, settings: ModelSettings, before: Predictor | CoupledPredictor | None, *, relearn: bool
+) -> Predictor:
+    """The model of one output; the hyperparameters of an earlier one that learned them from costs are kept."""
+    kept = before.fit if isinstance(before, Predictor) and settings.kernel is None else None
+    if kept is None or not kept.data.observed.numel():
+        return Predictor(fit(data, settings))
+    if relearn:
+        return Predictor(fit(data, settings, start=kept))
+    same_rule = (kept.given.rule.fixed is None) == (settings.threshold is None)
+    return Predictor(kept.with_trials(_rest(data, kept.data)) if same_rule else fit(data, settings))
 
 
 def _rest(data: HybridData, before: HybridData) -> HybridData:
