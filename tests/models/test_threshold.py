@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize_scalar
@@ -10,7 +11,7 @@ from crashbo import GPCR, InputError
 from crashbo.inference.base import condition_on_costs
 from crashbo.inference.ep import expectation_propagation
 from crashbo.inference.exact import exact_truncation
-from crashbo.models.threshold import ThresholdRule, check_rule, estimate_threshold, make_labels
+from crashbo.models.threshold import ThresholdRule, check_rule, estimate_threshold, expected_threshold, make_labels
 from tests.helpers import double, labels, matern, matern32_matrix
 
 
@@ -154,3 +155,38 @@ def test_arguments_become_a_rule():
 def test_bad_rules_are_refused(threshold, prior, message):
     with pytest.raises(InputError, match=message):
         check_rule(threshold, prior)
+
+
+def noisy_values_and_labels():
+    """A limit of 1 on values whose noise is as large as their trend."""
+    rng = np.random.default_rng(3)
+    X = rng.random((40, 1))
+    value = 0.6 + 0.6 * X[:, 0] + 0.3 * rng.standard_normal(40)
+    return torch.from_numpy(X), torch.from_numpy(np.where(value > 1, np.nan, value)), torch.from_numpy(value > 1)
+
+
+def test_a_learned_limit_lies_above_all_that_was_seen_to_hold():
+    X, values, above = noisy_values_and_labels()
+    model = GPCR(X, values.unsqueeze(-1), above)
+    highest = float(values[~above].max())
+    assert model.threshold >= highest - 1e-9
+    more = model.condition_on_trials(double([[0.05]]), double([[highest + 0.2]]), torch.tensor([False]))
+    assert more.threshold >= highest + 0.2 - 1e-9
+
+
+def test_with_given_hyperparameters_noise_may_lift_a_value_above_the_limit():
+    X, values, above = noisy_values_and_labels()
+    model = GPCR(X, values.unsqueeze(-1), above, covar_module=matern(1.0), noise_std=0.3)
+    assert model.threshold < float(values[~above].max())
+
+
+def test_the_expected_limit_lies_above_the_floor(example1):
+    base, sign = example_base(example1), example_sign(example1)
+    free = ThresholdRule(prior=(0.0, 5.0))
+    mode = estimate_threshold(base, sign, free)
+    floored = free.with_floor(double([mode.threshold + 0.1]))
+    found = estimate_threshold(base, sign, floored)
+    assert found.threshold == pytest.approx(mode.threshold + 0.1)
+    expected = expected_threshold(base, sign, floored, found, width=0.0)
+    assert expected > found.threshold
+    assert expected > expected_threshold(base, sign, free, mode, width=0.0)

@@ -97,6 +97,11 @@ class Fit:
         found = expected_threshold(base, self.data.sign, self.given.rule, self.estimate, width=width)
         return self.offset + self.scale * found
 
+    @property
+    def _floored(self) -> bool:
+        """Whether values seen to hold bound the threshold: where everything is learned."""
+        return math.isfinite(self.given.rule.floor)
+
     def with_trials(self, new: HybridData) -> "Fit":
         """Return the fit after more trials: kernel, noise and scale stay, EP starts from here.
 
@@ -113,12 +118,13 @@ class Fit:
         ep, blank = self.estimate.ep, new.X.new_zeros(len(new.X))
         precision, shift = torch.cat([ep.site_precision, blank]), torch.cat([ep.site_shift, blank])
         searched = self.given.rule.without_search(self.data.crashed) is None
+        given = replace(self.given, rule=self.given.rule.with_floor(new.costs)) if self._floored else self.given
         start = replace(
             self.estimate,
             ep=replace(ep, site_precision=precision, site_shift=shift),
             threshold=self.estimate.threshold if searched else math.nan,
         )
-        return replace(self, data=data, estimate=solve(self.kernel, data, self.given, start))
+        return replace(self, data=data, given=given, estimate=solve(self.kernel, data, given, start))
 
     def refitted(self, *, max_iterations: int = 100) -> "Fit":
         """Return the fit with kernel hyperparameters (changed in place) and threshold learned anew."""
@@ -151,5 +157,6 @@ def fit(data: HybridData, settings: ModelSettings, *, start: Fit | None = None) 
     given = Hypotheses(rule, noise**2, learned and settings.noise_std is None, settings.label_width / scale)
     scaled = data.scaled(offset, scale)
     if learned:
+        given = replace(given, rule=rule.with_floor(scaled.costs))
         given = replace(given, noise_variance=learn(kernel, scaled, given, nearby=begun))
     return Fit(scaled, kernel, given, solve(kernel, scaled, given), offset, scale)

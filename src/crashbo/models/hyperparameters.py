@@ -283,7 +283,7 @@ def _learn_small(
     theta = np.append(np.log(theta), first.threshold if searched else 0.0)
     bounds = [(math.log(SHORTEST), math.log(1e3))] * d
     bounds += [(math.log(SCALE_RANGE[0]), math.log(SCALE_RANGE[1]))]
-    bounds += [(math.log(NOISE_RANGE[0]), math.log(NOISE_RANGE[1])), (-math.inf, math.inf)]
+    bounds += [(math.log(NOISE_RANGE[0]), math.log(NOISE_RANGE[1])), (given.rule.floor, math.inf)]
     # The evidence has several modes; a second start, smoother and larger, finds the other likely one.
     smooth = theta.copy()
     smooth[:d] += math.log(2.0)
@@ -341,6 +341,8 @@ def learn(
     if not parameters:
         return given.noise_variance
     bounds = _bounds(kernel) | {"log_noise": (math.log(NOISE_RANGE[0]), math.log(NOISE_RANGE[1]))}
+    if math.isfinite(given.rule.floor):
+        bounds["threshold"] = (given.rule.floor, None)
     best_loss = math.inf
     best = {name: value.detach().clone() for name, value in parameters.items()}
 

@@ -24,10 +24,17 @@ class ThresholdRule:
         fixed: a known threshold; nothing is searched.
         prior: mean and standard deviation of the Gaussian hyperprior (MAP, `eq:c_opti_map`);
             None is maximum likelihood (`eq:c_opti`).
+        floor: the highest value seen to hold, below which a searched threshold cannot lie. The paper has
+            none: there a noisy value may lie above the threshold while the latent one does not.
     """
 
     fixed: float | None = None
     prior: tuple[float, float] | None = None
+    floor: float = -math.inf
+
+    def with_floor(self, values: Tensor) -> "ThresholdRule":
+        """This rule after more values were seen to hold."""
+        return self if values.numel() == 0 else replace(self, floor=max(self.floor, float(values.max())))
 
     def without_search(self, crashed: Tensor) -> float | None:
         """Return the threshold where the paper prescribes it, None where it must be searched.
@@ -137,7 +144,7 @@ def estimate_threshold(
     known = rule.without_search(sign < 0)
     if known is None:
         deviation = float(base.covariance.diagonal().max().sqrt())
-        known = _zero_of_decreasing(slope, _first_guess(base, sign, start), deviation)
+        known = max(_zero_of_decreasing(slope, _first_guess(base, sign, start), deviation), rule.floor)
     return ThresholdEstimate(known, solve(known, options), solves)
 
 
@@ -165,6 +172,8 @@ def expected_threshold(
         """Log posterior on one side of the mode, until it is negligible."""
         ep, c, points = mode.ep, mode.threshold, []
         for _ in range(60):
+            if c + step < rule.floor:
+                break
             c += step
             step *= 1.3
             ep = expectation_propagation(
