@@ -358,7 +358,7 @@ class Optimizer:
         models = self.surrogates()
         point, feasible = self._search(self.seed).best()
         with torch.no_grad():
-            mean, deviation = (float(value) for value in models.objective.moments(point))
+            mean, deviation = (float(value) for value in models.moments(point))
             success = float(models.log_success(point).exp())
         if not models.any_stable:
             mean, deviation = math.nan, math.nan

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -266,7 +266,7 @@ class Search:
         if not len(pending):
             return models
         constraints = {name: model.believing(pending) for name, model in models.constraints.items()}
-        return Surrogates(models.objective.believing(pending), constraints, models.limits, models.any_stable)
+        return replace(models, objective=models.objective.believing(pending), constraints=constraints)
 
     def _explore(self, models: Surrogates) -> Maximum:
         """Maximise the success probability while nothing has succeeded, away from the faces.

@@ -160,7 +160,7 @@ class Thinker:
         point = torch.from_numpy(optimizer.space.encode(params))
         models = optimizer.surrogates()
         with torch.no_grad():
-            mean, std = (float(value) for value in models.objective.moments(point))
+            mean, std = (float(value) for value in models.moments(point))
             success = float(models.log_success(point).exp())
             others = {name: [float(value) for value in one.moments(point)] for name, one in models.constraints.items()}
         return {
@@ -212,7 +212,7 @@ class Thinker:
         grid = torch.from_numpy(_grid(optimizer.space, optimizer.space.encode(params), x, across, y, up))
         models = optimizer.surrogates()
         with torch.no_grad():
-            mean, std = models.objective.moments(grid)
+            mean, std = models.moments(grid)
             layers = {"mean": optimizer.sign * mean, "std": std} if models.any_stable else {}
             layers["success"] = models.log_success(grid).exp()
             for name, one in models.constraints.items():

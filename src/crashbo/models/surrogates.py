@@ -11,6 +11,7 @@ from torch import Tensor
 
 from crashbo.data import HybridData
 from crashbo.errors import InputError
+from crashbo.models.compression import Compression, choose_compression
 from crashbo.models.coupled import fit_coupled
 from crashbo.models.coupled_predictor import CoupledPredictor
 from crashbo.models.fit import ModelSettings, fit
@@ -66,17 +67,25 @@ class Surrogates:
         constraints: GPCR each, or a standard GP with a known limit.
         limits: per constraint, the threshold its success is judged by.
         any_stable: whether any trial has a cost.
+        compression: of the costs, before the objective's model sees them.
     """
 
     objective: Predictor | CoupledPredictor
     constraints: Mapping[str, Predictor] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
     any_stable: bool = True
+    compression: Compression = field(default_factory=Compression)
+
+    def moments(self, X: Tensor, output: str = OBJECTIVE) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of an output at `... x d`, each `...`, in the units it was told in."""
+        if output != OBJECTIVE:
+            return self.constraints[output].moments(X)
+        return self.compression.expand_moments(*self.objective.moments(X))
 
     @property
     def thresholds(self) -> dict[str, float]:
         """The current thresholds of all outputs that have one."""
-        found = {OBJECTIVE: self.objective.threshold, **self.limits}
+        found = {OBJECTIVE: self.compression.expand(self.objective.threshold), **self.limits}
         return {name: value for name, value in found.items() if math.isfinite(value)}
 
     def expected_thresholds(self) -> dict[str, float]:
@@ -85,9 +94,9 @@ class Surrogates:
         if isinstance(self.objective, CoupledPredictor):
             # What a cost alone would have to exceed, whatever else makes trials crash.
             absorbed = fit(self.objective.fit.raw_data, ModelSettings())
-            return {OBJECTIVE: absorbed.expected_threshold(), **found}
+            return {OBJECTIVE: self.compression.expand(absorbed.expected_threshold()), **found}
         if math.isfinite(self.objective.threshold):
-            found = {OBJECTIVE: self.objective.fit.expected_threshold(), **found}
+            found = {OBJECTIVE: self.compression.expand(self.objective.fit.expected_threshold()), **found}
         return {name: value for name, value in found.items() if math.isfinite(value)}
 
     @property
@@ -152,9 +161,16 @@ def build_surrogates(
         relearn: learn those hyperparameters anew, beginning with the earlier ones.
     """
     X = torch.from_numpy(np.stack([space.encode(trial.params) for trial in trials]))
-    values = [None if trial.objective is None else sign * trial.objective for trial in trials]
+    told = [None if trial.objective is None else sign * trial.objective for trial in trials]
     crashed = any(trial.crashed for trial in trials)
     fixed = fixed or {}
+    if OBJECTIVE in fixed:
+        compression = Compression()
+    elif earlier is not None and not relearn:
+        compression = earlier.compression
+    else:
+        compression = choose_compression([value for value in told if value is not None])
+    values = [None if value is None else compression(value) for value in told]
     before = earlier.objective if earlier is not None else None
     data = _data(X, values)
     objective: Predictor | CoupledPredictor
@@ -177,7 +193,8 @@ def build_surrogates(
             before = earlier.constraints.get(constraint.name) if earlier is not None else None
             models[constraint.name] = _single(data, settings, before, relearn=relearn)
     limits = {name: model.threshold for name, model in models.items()}
-    return Surrogates(objective, models, limits, any_stable=any(not trial.crashed for trial in trials))
+    any_stable = any(not trial.crashed for trial in trials)
+    return Surrogates(objective, models, limits, any_stable, compression)
 
 
 def _single(

@@ -155,7 +155,7 @@ def _curve(
     params: Mapping[str, Any],
     truth: Problem | None,
 ) -> Curve:
-    mean, std = (value.numpy() for value in model_of(view, output).moments(grid))
+    mean, std = (value.numpy() for value in view.models.moments(grid, output))
     limit = view.models.thresholds.get(output, math.inf)
     sign = view.sign if output == OBJECTIVE else 1.0
     threshold = sign * limit if math.isfinite(limit) else None
@@ -174,11 +174,6 @@ def _curve(
         truth=None if truth is None else true_values(view, axis, output, params, truth),
         true_threshold=None if truth is None else truth.thresholds.get(output),
     )
-
-
-def model_of(view: View, output: str) -> Any:
-    """The model of one output: anything with moments."""
-    return view.models.objective if output == OBJECTIVE else view.models.constraints[output]
 
 
 def output_log_success(view: View, output: str, grid: Tensor) -> Tensor:

@@ -173,7 +173,8 @@ def _limits_kept(view: View, count: int, finals: Mapping[str, Fit]) -> dict[str,
         rows = sum(i < count for i in told)
         if rows:
             past = _first(final, rows)
-            found[name] = (past.expected_threshold(), past.threshold)
+            own = view.models.compression.expand if name == OBJECTIVE else float
+            found[name] = (own(past.expected_threshold()), own(past.threshold))
     return found
 
 

@@ -18,7 +18,6 @@ from crashbo.plots.data import (
     describe,
     held_params,
     line,
-    model_of,
     output_label,
     output_log_success,
     true_values,
@@ -180,7 +179,7 @@ def _quantity(view: View, output: str, quantity: Quantity, grid: Tensor, acquisi
     """Values on a grid, None where an output has no such quantity."""
     models = view.models
     if quantity in ("mean", "std"):
-        mean, std = model_of(view, output).moments(grid)
+        mean, std = models.moments(grid, output)
         return std if quantity == "std" else mean * (view.sign if output == OBJECTIVE else 1.0)
     if quantity == "success":
         return (models.log_success(grid) if output == OBJECTIVE else output_log_success(view, output, grid)).exp()
