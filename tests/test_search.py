@@ -109,6 +109,23 @@ def test_the_score_is_the_acquisition_that_botorch_users_get() -> None:
         torch.testing.assert_close(search.score("mesco")(X), botorch(X.unsqueeze(-2)))
 
 
+@pytest.mark.parametrize("options", [Options(risk=1.0), Options(), Options(crash_budget=2)])
+def test_the_quick_way_to_a_score_gives_its_values_and_gradients(options: Options) -> None:
+    search = border(options).search()
+    X = torch.rand(40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    score, quick = search.score("mes"), search._quick("mes")
+    assert quick is not None
+    moved = X.clone().requires_grad_()
+    value = score(moved)
+    torch.testing.assert_close(value.detach(), score(X))
+    (gradient,) = torch.autograd.grad(value.sum(), moved)
+    for axis in range(2):
+        step = torch.zeros(2, dtype=torch.float64)
+        step[axis] = 1e-6
+        difference = (score(X + step) - score(X - step)) / 2e-6
+        torch.testing.assert_close(gradient[:, axis], difference, rtol=1e-3, atol=1e-3)
+
+
 @pytest.mark.parametrize("acquisition", ["mes", "logei", "cmes"])
 def test_every_acquisition_is_cautious(acquisition: str) -> None:
     optimizer = border(Options(crash_budget=0))

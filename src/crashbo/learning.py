@@ -6,7 +6,7 @@ from typing import Protocol
 from crashbo.models.surrogates import Surrogates
 
 Known = tuple[int, Surrogates]  # models of so many first trials
-_EACH, _FULL = 20, 8  # trials up to which every new one is learned from, and from scratch
+_EACH, _FULL = 12, 8  # trials up to which every new one is learned from, and from scratch
 _ENOUGH = 250  # trials to learn hyperparameters from
 
 
@@ -71,11 +71,11 @@ class Learning:
 def learning_sizes(count: int) -> tuple[int, int]:
     """How many of the first trials hyperparameters are learned from: with several starts, and from there on.
 
-    The former in steps of a quarter; the latter all of 20 trials, then in steps of a tenth. A few hundred
+    The former in steps of a half; the latter all of 12 trials, then in steps of a sixth. A few hundred
     are enough.
     """
-    full = _stair(count, _FULL, 4)
-    return full, max(full, _stair(count, _EACH, 10))
+    full = _stair(count, _FULL, 2)
+    return full, max(full, _stair(count, _EACH, 6))
 
 
 def _stair(count: int, first: int, share: int) -> int:

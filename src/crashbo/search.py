@@ -15,6 +15,7 @@ from torch import Tensor
 from crashbo.acquisition.entropy import MinValueEntropySearch
 from crashbo.acquisition.failures import success_somewhere
 from crashbo.acquisition.improvement import ConstrainedMinValueEntropySearch
+from crashbo.acquisition.likely_entropy import LikelyEntropy
 from crashbo.acquisition.maximise import Effort, Maximum, Round, Score, maximise, sobol
 from crashbo.acquisition.minimum import Limit, MinimumSampler, PathwiseMinimum, VirtualMinimum
 from crashbo.errors import InputError
@@ -31,6 +32,7 @@ _LITTLE = 1e-3  # expected improvement, in standard deviations of the costs, tha
 _WARNING = 0.4  # correlation of crashes and costs from which on high costs warn of crashes
 _FAR_LESS = 0.3  # what safe points promise, as a share of what likely ones do, that lets a search cross over
 _STRICT = 3000.0  # logs of score lost per log of success probability that a cautious search misses
+_ENTROPIES = ("mes", "mesco")
 _SAMPLERS: dict[str, MinimumSampler] = {"pathwise": PathwiseMinimum(), "virtual": VirtualMinimum()}
 
 
@@ -192,9 +194,11 @@ class Search:
         models = self._believing
         if mode == "success":
             return self._log_success
-        gain = self.gain(mode)
+        gain, quick = self.gain(mode), self._quick(mode)
 
         def weighted(X: Tensor) -> Tensor:
+            if quick is not None and X.requires_grad:
+                return quick(X)
             there, held = self._predict(X)
             success = there.log_success + held
             # A crash that the objective absorbs lies in its mean already; EI and cMES know better.
@@ -207,13 +211,34 @@ class Search:
     def gain(self, mode: str) -> Gain:
         """What an acquisition hopes for if nothing fails: `m x d` and the predictions there to `m`, in logs."""
         models = self._believing
-        if mode in ("mes", "mesco"):
-            noise = None if self.options.fixed else models.objective.noise_variance
-            minima = self._minima(models, constrained=mode == "mesco")
-            entropy = MinValueEntropySearch(models.objective, minima, noise_variance=noise)
+        if mode in _ENTROPIES:
+            entropy = self._entropy(mode)
             return lambda X, there: entropy.information(there.mean, there.deviation)
         acquisition = self._bounded(models) if mode == "cmes" else self._improvement(models)
         return lambda X, there: acquisition(X.unsqueeze(-2))
+
+    def _entropy(self, mode: str) -> MinValueEntropySearch:
+        """mES on samples of the minimum, which are drawn once."""
+        if mode not in self._entropies:
+            models = self._believing
+            noise = None if self.options.fixed else models.objective.noise_variance
+            minima = self._minima(models, constrained=mode == "mesco")
+            self._entropies[mode] = MinValueEntropySearch(models.objective, minima, noise_variance=noise)
+        return self._entropies[mode]
+
+    @cached_property
+    def _entropies(self) -> dict[str, MinValueEntropySearch]:
+        return {}
+
+    def _quick(self, mode: str) -> Score | None:
+        """The same score with its gradient in one go, where there is such a way: the default without constraints."""
+        models, care = self._believing, self._care
+        if mode not in _ENTROPIES or models.constraints or self.options.fixed:
+            return None
+        if not isinstance(models.objective, CoupledPredictor):
+            return None
+        floor = math.log(care.floor) if care.floor else -math.inf
+        return LikelyEntropy(models.objective, self._entropy(mode).minima, 1 + care.power, floor, _STRICT)
 
     def _shortfall(self, log_success: Tensor) -> Tensor:
         """What a point loses that is less likely to succeed than caution asks for."""

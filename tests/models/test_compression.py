@@ -58,7 +58,7 @@ def told(direction: str = "minimize", high: float = 400.0, **settings: object) -
     """A parabola with one cost far above all others, and a crash."""
     sign = 1.0 if direction == "minimize" else -1.0
     optimizer = Optimizer({"x": (0.0, 1.0), "y": (0.0, 1.0)}, direction=direction, **settings)  # type: ignore[arg-type]
-    for x, y in np.random.default_rng(1).random((14, 2)):
+    for x, y in np.random.default_rng(1).random((25, 2)):
         optimizer.tell({"x": x, "y": y}, sign * ((x - 0.4) ** 2 + (y - 0.6) ** 2))
     optimizer.tell({"x": 0.95, "y": 0.5}, sign * high)
     optimizer.tell({"x": 1.0, "y": 0.5}, CRASHED)
@@ -69,7 +69,7 @@ def told(direction: str = "minimize", high: float = 400.0, **settings: object) -
 def test_one_marginal_trial_does_not_bend_the_model(direction: str) -> None:
     optimizer = told(direction)
     best = optimizer.best()
-    assert (best.params["x"] - 0.4) ** 2 + (best.params["y"] - 0.6) ** 2 < 0.03  # the best trial has 0.031
+    assert (best.params["x"] - 0.4) ** 2 + (best.params["y"] - 0.6) ** 2 < 0.01
     assert best.mean == pytest.approx(0.0, abs=0.05)
 
 

@@ -32,8 +32,8 @@ def unfitted(correlation=0.6, n=12, seed=0):
     costs = rng.standard_normal(len(observed))
     data = HybridData(*(torch.from_numpy(one) for one in (X, crashed, observed, costs)))
     at = Coupling(np.array([0.3, 0.5]), np.array([0.4, 0.2]), 1.3, 1e-2, correlation, 0.7)
-    evidence = SmallCoupled(X, 1 - 2.0 * crashed, observed, costs, tolerance=1e-10)(at)
-    return CoupledFit(data, at, evidence, 2.0, 3.0)
+    ep = SmallCoupled(X, 1 - 2.0 * crashed, observed, costs, tolerance=1e-10).solve(at)
+    return CoupledFit(data, at, ep, 2.0, 3.0)
 
 
 def _matern(A, B, length):
@@ -43,7 +43,7 @@ def _matern(A, B, length):
 
 def dense(fit, Z):
     """Posterior mean and covariance of [costs at Z, margins at Z], by the textbook."""
-    at, ep = fit.coupling, fit.evidence.ep
+    at, ep = fit.coupling, fit.ep
     X, seen = fit.data.X.numpy(), fit.data.observed.numpy()
     s, rho = math.sqrt(at.cost_variance), at.correlation
     speaks = ep.site_precision > 0

@@ -120,25 +120,44 @@ class _NoisyInformation(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, mean: Tensor, deviation: Tensor, minima: Tensor, noise: float) -> Tensor:
-        m, s = mean.detach().numpy()[..., None], deviation.detach().numpy()[..., None]
-        variance = np.square(s)
-        share = variance / (variance + noise)
-        t = (m - minima.numpy()) / s
-        value, by_t, by_share = _noisy_information(t, share)
-        top = value.max(-1, keepdims=True)
-        weight = np.exp(value - top)
-        total = weight.sum(-1, keepdims=True)
-        weight /= total
-        ctx.by_mean = (weight * by_t / s).sum(-1)
-        # share = v / (v + noise), so d share / ds = 2 share (1 - share) / s.
-        ctx.by_deviation = (weight * (2 * by_share * share * (1 - share) - by_t * t) / s).sum(-1)
-        return torch.from_numpy((top + np.log(total))[..., 0] - math.log(len(minima)))
+        value, ctx.by_mean, ctx.by_deviation = noisy_information_small(
+            mean.detach().numpy(), deviation.detach().numpy(), minima.numpy(), noise
+        )
+        return torch.from_numpy(value)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
         grown = gradients[0]
         return grown * torch.from_numpy(ctx.by_mean), grown * torch.from_numpy(ctx.by_deviation), None, None
+
+
+def noisy_information_small(
+    mean: Array, deviation: Array, minima: Array, noise_variance: float
+) -> tuple[Array, Array, Array]:
+    """Log of the mean of `log_noisy_information` over minima, in NumPy.
+
+    Args:
+        mean, deviation: `...`, of the model.
+        minima: `S`, samples of the minimum.
+        noise_variance: of an evaluation.
+
+    Returns:
+        The value, its derivative by the mean, and by the deviation, `...` each.
+    """
+    m, s = mean[..., None], deviation[..., None]
+    variance = np.square(s)
+    share = variance / (variance + noise_variance)
+    t = (m - minima) / s
+    value, by_t, by_share = _noisy_information(t, share)
+    top = value.max(-1, keepdims=True)
+    weight = np.exp(value - top)
+    total = weight.sum(-1, keepdims=True)
+    weight /= total
+    by_mean = (weight * by_t / s).sum(-1)
+    # share = v / (v + noise), so d share / ds = 2 share (1 - share) / s.
+    by_deviation = (weight * (2 * by_share * share * (1 - share) - by_t * t) / s).sum(-1)
+    return (top + np.log(total))[..., 0] - math.log(len(minima)), by_mean, by_deviation
 
 
 def _noisy_information(t: Array, share: Array) -> tuple[Array, Array, Array]:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 Score = Callable[[Tensor], Tensor]
 Round = Callable[[Tensor], Tensor]
+_PRECISION = 1e-5  # of a score, relative: scores are logs, so nobody could tell better points apart
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def _ascend(score: Score, start: Tensor, iterations: int) -> Tensor:
         jac=True,
         method="L-BFGS-B",
         bounds=[(0.0, 1.0)] * start.numel(),
-        options={"maxiter": iterations},
+        options={"maxiter": iterations, "ftol": _PRECISION},
     )
     return torch.from_numpy(result.x.reshape(shape)).clamp(0.0, 1.0)
 

@@ -52,13 +52,13 @@ class PathwiseMinimum:
     Attributes:
         raw: points of the first look.
         rounds: of narrowing, one more for every three dimensions.
-        local: points per function and round, two more for every dimension.
+        local: points per function and round, three more for every dimension.
         features: random Fourier features of the prior.
     """
 
     raw: int = 512
-    rounds: int = 6
-    local: int = 12
+    rounds: int = 5
+    local: int = 8
     features: int = 256
 
     @torch.no_grad()
@@ -84,7 +84,7 @@ class PathwiseMinimum:
         X = rounded(points)
         best, value = _better(X.expand(count, -1, dimension), *rank(X))
         radius = 0.5 / self.raw ** (1.0 / dimension) + 0.05
-        local = self.local + 2 * dimension
+        local = self.local + 3 * dimension
         for _ in range(self.rounds + dimension // 3):
             noise = torch.randn(count, local, dimension, dtype=torch.float64, generator=generator)
             # Half of the proposals move a few coordinates only: that is what pays in high dimension.
@@ -94,7 +94,7 @@ class PathwiseMinimum:
             X = rounded((best.unsqueeze(1) + radius * noise * keep).clamp(0.0, 1.0))
             X = torch.cat([best.unsqueeze(1), X], 1)
             best, value = _better(X, *rank(X))
-            radius *= 0.5
+            radius *= 0.4
         return value
 
 

@@ -23,6 +23,7 @@ from crashbo.inference.ep import EPOptions, small_settings
 from crashbo.inference.ep_small import SmallResult, ep_small
 
 Array = NDArray[np.float64]
+_LOG_2PI = math.log(2 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,54 @@ class SmallCoupled:
         """
         self.squares = np.square(X[:, None, :] - X[None, :, :]).transpose(2, 0, 1).copy()
         self.sign, self.observed, self.costs = sign, observed, costs
+        self._cost_squares = self.squares[:, observed[:, None], observed]
         self.settings = small_settings(EPOptions(tolerance=tolerance, max_sweeps=50))
         self.forget()
 
     def forget(self) -> None:
         """Start EP afresh next time."""
         self.sites = (np.zeros(len(self.sign)), np.zeros(len(self.sign)))
+
+    def remember(self, ep: SmallResult) -> None:
+        """Start EP from an earlier result, of all these trials or the first of them."""
+        rest = np.zeros(len(self.sign) - len(ep.site_precision))
+        self.sites = (np.concatenate([ep.site_precision, rest]), np.concatenate([ep.site_shift, rest]))
+
+    def solve(self, at: Coupling) -> SmallResult:
+        """EP's result alone."""
+        rf, _ = _matern52(self.squares, at.cost_lengthscale)
+        rh, _ = _matern52(self.squares, at.margin_lengthscale)
+        return self._solve(at, rf, at.correlation**2 * rf + (1 - at.correlation**2) * rh)[0]
+
+    def _solve(self, at: Coupling, rf: Array, margins: Array) -> tuple[SmallResult, float]:
+        """EP's result, and the log evidence of the costs."""
+        s, rho, seen = math.sqrt(at.cost_variance), at.correlation, self.observed
+        block, cross = s**2 * rf[np.ix_(seen, seen)], rho * s * rf[:, seen]
+        mean, covariance, log_alpha = _condition(block, cross, margins, self.costs, _noise(at))
+        width = np.full(len(mean), WIDTH_FLOOR)
+        ep = ep_small(mean - at.threshold, covariance, self.sign, width, self.sites, self.settings)
+        self.sites = (ep.site_precision, ep.site_shift)
+        return ep, log_alpha
+
+    def costs_alone(self, at: Coupling) -> tuple[float, Array]:
+        """Log evidence of the costs, and its gradient by the logs of cost lengthscales, variance and noise."""
+        k, squares = len(self.costs), self._cost_squares
+        rf, slope = _matern52(squares, at.cost_lengthscale)
+        variance, noise = at.cost_variance, _noise(at)
+        block = variance * rf
+        block.flat[:: k + 1] += noise
+        factor, info = lapack.dpotrf(block.T, lower=1, clean=1)
+        if info:
+            raise NumericalError("the covariance of the observed costs is not positive definite.")
+        weights, _ = lapack.dpotrs(factor, self.costs, lower=1)
+        value = -0.5 * float(self.costs @ weights) - float(np.log(factor.diagonal()).sum()) - 0.5 * k * _LOG_2PI
+        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        weight = 0.5 * (np.outer(weights, weights) - inverse)
+        by_length = variance * np.tensordot(squares, weight * slope, 2) / np.square(at.cost_lengthscale)
+        return value, np.concatenate(
+            [by_length, [variance * float((weight * rf).sum()), noise * float(weight.trace())]]
+        )
 
     def __call__(self, at: Coupling) -> CoupledEvidence:
         """Evaluate.
@@ -96,14 +139,10 @@ class SmallCoupled:
         rf, slope_f = _matern52(self.squares, at.cost_lengthscale)
         rh, slope_h = _matern52(self.squares, at.margin_lengthscale)
         s, rho, own = math.sqrt(at.cost_variance), at.correlation, 1 - at.correlation**2
-        noise = max(at.noise_variance, NOISE_FLOOR * at.cost_variance)
+        noise = _noise(at)
         seen = self.observed
         margins = rho**2 * rf + own * rh
-        block, cross = s**2 * rf[np.ix_(seen, seen)], rho * s * rf[:, seen]
-        mean, covariance, log_alpha = _condition(block, cross, margins, self.costs, noise)
-        width = np.full(len(mean), WIDTH_FLOOR)
-        ep = ep_small(mean - at.threshold, covariance, self.sign, width, self.sites, self.settings)
-        self.sites = (ep.site_precision, ep.site_shift)
+        ep, log_alpha = self._solve(at, rf, margins)
         slope = self._slope(rf, margins, at, noise, ep)
         k = len(seen)
         costs, cross, own_part = slope[:k, :k], slope[:k, k:], slope[k:, k:]
@@ -154,6 +193,10 @@ class SmallCoupled:
         b = g @ (target[active] / total[active])
         slope[np.ix_(active, active)] = 0.5 * (np.outer(b, b) - g)
         return slope
+
+
+def _noise(at: Coupling) -> float:
+    return max(at.noise_variance, NOISE_FLOOR * at.cost_variance)
 
 
 def _matern52(squares: Array, lengthscale: Array) -> tuple[Array, Array]:

@@ -5,7 +5,7 @@ margin stays at or below a threshold. See `crashbo.inference.coupled_small` for 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,7 +15,8 @@ from scipy.optimize import minimize
 
 from crashbo.data import HybridData, cost_scale
 from crashbo.errors import NumericalError
-from crashbo.inference.coupled_small import CoupledEvidence, Coupling, SmallCoupled
+from crashbo.inference.coupled_small import Coupling, SmallCoupled
+from crashbo.inference.ep_small import SmallResult
 from crashbo.models.hyperparameters import (
     NOISE_PRIOR,
     NOISE_RANGE,
@@ -31,8 +32,9 @@ Relation = Literal["coupled", "separate"]
 _THRESHOLD_PRIOR = (1.6, 1.0)
 _THRESHOLD_RANGE = (-6.0, 8.0)
 _SCALE_PRIOR = (0.0, 1.0)  # of the log variance of the standardised costs
-_STARTS = {"coupled": (0.0, 0.95), "separate": (0.0,)}
-_EFFORT = {"maxiter": 60, "ftol": 1e-6, "gtol": 1e-3}  # of L-BFGS-B: far finer than the posterior is wide
+_STARTS = {"coupled": (-0.9, 0.95), "separate": (0.0,)}  # of the correlation
+_EFFORT = {"ftol": 1e-6, "gtol": 1e-3}  # of L-BFGS-B: far finer than the posterior is wide
+_FIRST = 12  # iterations from each start, before the likelier one goes on
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,13 @@ class CoupledFit:
     Attributes:
         data: trials, costs standardised.
         coupling: hyperparameters.
-        evidence: at these, with EP's result for the margins.
+        ep: the result for the margins, relative to the threshold.
         offset, scale: of the costs.
     """
 
     data: HybridData
     coupling: Coupling
-    evidence: CoupledEvidence
+    ep: SmallResult
     offset: float
     scale: float
 
@@ -65,7 +67,7 @@ class CoupledFit:
             torch.cat([self.data.observed, len(self.data.X) + new.observed]),
             torch.cat([self.data.costs, new.costs]),
         )
-        return CoupledFit(data, self.coupling, _evidence(data, 1e-6)(self.coupling), self.offset, self.scale)
+        return replace(self, data=data, ep=_solve(data, self.coupling, self.ep))
 
     @property
     def raw_data(self) -> HybridData:
@@ -89,8 +91,8 @@ class CoupledFit:
 def fit_coupled(data: HybridData, *, relation: Relation = "coupled", start: Coupling | None = None) -> CoupledFit:
     """Fit both latents to trials by MAP: hyperparameters, correlation and threshold together.
 
-    L-BFGS-B on log evidence plus log priors from one start per relation, the likelier one wins;
-    EP runs inside, warm-started.
+    L-BFGS-B on log evidence plus log priors from one start per relation; after a few iterations the
+    likelier one goes on. EP runs inside, warm-started.
 
     Args:
         data: trials, at least one cost and one crash, costs in their own units.
@@ -102,13 +104,19 @@ def fit_coupled(data: HybridData, *, relation: Relation = "coupled", start: Coup
     """
     offset, scale = cost_scale(data)
     scaled = data.scaled(offset, scale)
-    search = _Search(_evidence(scaled, 1e-4), data.X.shape[-1])
-    for first in [search.guess(rho) for rho in _STARTS[relation]] if start is None else [start]:
-        search.descend(first, fixed=relation == "separate")
+    search = _Search(_evidence(scaled, 1e-4), data.X.shape[-1], fixed=relation == "separate")
+    if start is not None:
+        search.descend(_pack(start))
+    else:
+        first = search.guess()
+        for correlation in _STARTS[relation]:
+            search.descend(_pack(replace(first, correlation=correlation)), iterations=_FIRST)
+        if search.best is not None:
+            search.descend(search.best)
     if search.best is None:
         raise NumericalError("the crash model could not be fitted: expectation propagation did not converge.")
     coupling = _unpack(search.best)
-    return CoupledFit(scaled, coupling, _evidence(scaled, 1e-6)(coupling), offset, scale)
+    return CoupledFit(scaled, coupling, _solve(scaled, coupling, search.ep), offset, scale)
 
 
 def _evidence(data: HybridData, tolerance: float) -> SmallCoupled:
@@ -116,25 +124,61 @@ def _evidence(data: HybridData, tolerance: float) -> SmallCoupled:
     return SmallCoupled(*arrays, tolerance=tolerance)
 
 
+def _solve(data: HybridData, coupling: Coupling, start: SmallResult | None) -> SmallResult:
+    """EP to full precision."""
+    evidence = _evidence(data, 1e-6)
+    if start is not None:
+        evidence.remember(start)
+    return evidence.solve(coupling)
+
+
 class _Search:
     """Descends the negative log posterior, remembering the best point seen."""
 
-    def __init__(self, evidence: SmallCoupled, dimension: int) -> None:
-        self.evidence, self.dimension = evidence, dimension
+    def __init__(self, evidence: SmallCoupled, dimension: int, *, fixed: bool) -> None:
+        self.evidence, self.dimension, self.fixed = evidence, dimension, fixed
         self.best: Array | None = None
         self.value = math.inf
+        self.ep: SmallResult | None = None
 
-    def guess(self, correlation: float) -> Coupling:
-        length = np.full(self.dimension, 0.3 * math.sqrt(self.dimension))
-        return Coupling(length, length, 1.0, 4e-4, correlation, _THRESHOLD_PRIOR[0])
+    @property
+    def _bounds(self) -> list[tuple[float, float]]:
+        lengths = [(math.log(SHORTEST), math.log(1e3))] * (2 * self.dimension)
+        return lengths + [(math.log(low), math.log(high)) for low, high in (SCALE_RANGE, NOISE_RANGE)]
 
-    def descend(self, start: Coupling, *, fixed: bool) -> None:
-        correlation = start.correlation
-        bounds = [(math.log(SHORTEST), math.log(1e3))] * (2 * self.dimension)
-        bounds += [(math.log(low), math.log(high)) for low, high in (SCALE_RANGE, NOISE_RANGE)]
-        bounds += [(correlation, correlation) if fixed else (-0.999, 0.999), _THRESHOLD_RANGE]
+    def guess(self) -> Coupling:
+        """Half-way to what the costs alone suggest, which is quick to find, for it takes no EP.
+
+        All the way would often end at the edge of what double precision can invert, where a descent gets stuck.
+        """
+        d = self.dimension
+        length = np.full(d, 0.3 * math.sqrt(d))
+        usual = Coupling(length, length, 1.0, 4e-4, 0.0, _THRESHOLD_PRIOR[0])
+        parts = [*range(d), 2 * d, 2 * d + 1]
+
+        def negative(some: Array) -> tuple[float, Array]:
+            theta = _pack(usual)
+            theta[parts] = some
+            try:
+                value, gradient = self.evidence.costs_alone(_unpack(theta))
+            except NumericalError:
+                return 1e12, np.zeros_like(some)
+            prior, slope = _log_prior(theta)
+            return -value - prior, -gradient - slope[parts]
+
+        bounds, start = [self._bounds[i] for i in parts], _pack(usual)
+        found = minimize(negative, start[parts], jac=True, method="L-BFGS-B", bounds=bounds, options=_EFFORT)
+        start[parts] = 0.5 * (start[parts] + found.x)
+        return _unpack(start)
+
+    def descend(self, start: Array, *, iterations: int = 60) -> None:
+        correlation = start[-2]
+        bounds = [*self._bounds, (correlation, correlation) if self.fixed else (-0.999, 0.999), _THRESHOLD_RANGE]
         self.evidence.forget()
-        minimize(self.negative, _pack(start), jac=True, method="L-BFGS-B", bounds=bounds, options=_EFFORT)
+        if self.ep is not None and start is self.best:
+            self.evidence.remember(self.ep)
+        effort = {**_EFFORT, "maxiter": iterations}
+        minimize(self.negative, start, jac=True, method="L-BFGS-B", bounds=bounds, options=effort)
 
     def negative(self, theta: Array) -> tuple[float, Array]:
         """Negative log posterior and its gradient."""
@@ -146,7 +190,7 @@ class _Search:
         prior, slope = _log_prior(theta)
         value = -found.value - prior
         if value < self.value and found.ep.converged:
-            self.value, self.best = value, theta.copy()
+            self.value, self.best, self.ep = value, theta.copy(), found.ep
         return value, -found.gradient - slope
 
 

@@ -43,7 +43,7 @@ class CoupledPredictor(Model):
         """
         super().__init__()
         self.fit, self.pending = fit, pending
-        at, ep, data = fit.coupling, fit.evidence.ep, fit.data
+        at, ep, data = fit.coupling, fit.ep, fit.data
         self.cost_length = torch.from_numpy(at.cost_lengthscale)
         self.margin_length = torch.from_numpy(at.margin_lengthscale)
         self.deviation, self.correlation = math.sqrt(at.cost_variance), at.correlation
@@ -86,9 +86,9 @@ class CoupledPredictor(Model):
             raise NumericalError("the covariance of costs and margins is not positive definite; near-duplicates?")
         self.factor = factor
         self.weights = torch.cholesky_solve(targets.unsqueeze(-1), factor)
-        self._cost, self._joint = self._point_moments()
+        self._cost, self.point_moments = self._make_moments()
 
-    def _point_moments(self) -> tuple[PointMoments, PointMoments]:
+    def _make_moments(self) -> tuple[PointMoments, PointMoments]:
         """Predictions of the cost, and of both."""
         length, amplitude = self.cost_length.numpy(), self._amplitude.numpy()
         outer = np.array([[self.deviation], [self.correlation]])
@@ -136,7 +136,7 @@ class CoupledPredictor(Model):
 
     def joint(self, X: Tensor) -> Joint:
         """Posterior of cost and margin at `... x d`, differentiable in X."""
-        found = self._joint(X.reshape(-1, X.shape[-1]))
+        found = self.point_moments(X.reshape(-1, X.shape[-1]))
         return Joint(*(one.reshape(X.shape[:-1]) for one in found))
 
     def moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
