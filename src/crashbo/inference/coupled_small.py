@@ -19,11 +19,11 @@ from scipy.linalg import lapack
 
 from crashbo.errors import NumericalError
 from crashbo.inference.base import NOISE_FLOOR, WIDTH_FLOOR
+from crashbo.inference.costs_small import matern52, squared_differences
 from crashbo.inference.ep import EPOptions, small_settings
 from crashbo.inference.ep_small import SmallResult, ep_small
 
 Array = NDArray[np.float64]
-_LOG_2PI = math.log(2 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,8 @@ class SmallCoupled:
             costs: `n_s`.
             tolerance: of EP.
         """
-        self.squares = np.square(X[:, None, :] - X[None, :, :]).transpose(2, 0, 1).copy()
+        self.squares = squared_differences(X)
         self.sign, self.observed, self.costs = sign, observed, costs
-        self._cost_squares = self.squares[:, observed[:, None], observed]
         self.settings = small_settings(EPOptions(tolerance=tolerance, max_sweeps=50))
         self.forget()
 
@@ -92,8 +91,8 @@ class SmallCoupled:
 
     def solve(self, at: Coupling) -> SmallResult:
         """EP's result alone."""
-        rf, _ = _matern52(self.squares, at.cost_lengthscale)
-        rh, _ = _matern52(self.squares, at.margin_lengthscale)
+        rf, _ = matern52(self.squares, at.cost_lengthscale)
+        rh, _ = matern52(self.squares, at.margin_lengthscale)
         return self._solve(at, rf, at.correlation**2 * rf + (1 - at.correlation**2) * rh)[0]
 
     def _solve(self, at: Coupling, rf: Array, margins: Array) -> tuple[SmallResult, float]:
@@ -106,26 +105,6 @@ class SmallCoupled:
         self.sites = (ep.site_precision, ep.site_shift)
         return ep, log_alpha
 
-    def costs_alone(self, at: Coupling) -> tuple[float, Array]:
-        """Log evidence of the costs, and its gradient by the logs of cost lengthscales, variance and noise."""
-        k, squares = len(self.costs), self._cost_squares
-        rf, slope = _matern52(squares, at.cost_lengthscale)
-        variance, noise = at.cost_variance, _noise(at)
-        block = variance * rf
-        block.flat[:: k + 1] += noise
-        factor, info = lapack.dpotrf(block.T, lower=1, clean=1)
-        if info:
-            raise NumericalError("the covariance of the observed costs is not positive definite.")
-        weights, _ = lapack.dpotrs(factor, self.costs, lower=1)
-        value = -0.5 * float(self.costs @ weights) - float(np.log(factor.diagonal()).sum()) - 0.5 * k * _LOG_2PI
-        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        weight = 0.5 * (np.outer(weights, weights) - inverse)
-        by_length = variance * np.tensordot(squares, weight * slope, 2) / np.square(at.cost_lengthscale)
-        return value, np.concatenate(
-            [by_length, [variance * float((weight * rf).sum()), noise * float(weight.trace())]]
-        )
-
     def __call__(self, at: Coupling) -> CoupledEvidence:
         """Evaluate.
 
@@ -136,8 +115,8 @@ class SmallCoupled:
         Raises:
             NumericalError: a covariance is not positive definite to double precision.
         """
-        rf, slope_f = _matern52(self.squares, at.cost_lengthscale)
-        rh, slope_h = _matern52(self.squares, at.margin_lengthscale)
+        rf, slope_f = matern52(self.squares, at.cost_lengthscale)
+        rh, slope_h = matern52(self.squares, at.margin_lengthscale)
         s, rho, own = math.sqrt(at.cost_variance), at.correlation, 1 - at.correlation**2
         noise = _noise(at)
         seen = self.observed
@@ -197,13 +176,6 @@ class SmallCoupled:
 
 def _noise(at: Coupling) -> float:
     return max(at.noise_variance, NOISE_FLOOR * at.cost_variance)
-
-
-def _matern52(squares: Array, lengthscale: Array) -> tuple[Array, Array]:
-    """Correlation R, and F with dR / d log lengthscale_j = F * squares_j / lengthscale_j^2."""
-    r = np.sqrt(5 * np.tensordot(1.0 / np.square(lengthscale), squares, 1))
-    decay = np.exp(-r)
-    return (1 + r + np.square(r) / 3) * decay, (5 / 3) * (1 + r) * decay
 
 
 def _condition(block: Array, cross: Array, margins: Array, costs: Array, noise: float) -> tuple[Array, Array, float]:

@@ -1,4 +1,4 @@
-"""Costs far above the others, brought closer: all they say is that they are high."""
+"""Costs far above the others, brought closer where the trials ask for it."""
 
 import math
 from collections.abc import Sequence
@@ -6,11 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-_FEWEST = 4  # costs that show what is usual
-_MOST = 3.0  # widths above the knee that a compressed cost can reach
-_FAR = 0.999  # share of that beyond which nothing is told apart
+from crashbo.models.costs import learn_costs
+
+Array = NDArray[np.float64]
+_FEWEST = 5  # costs that show what is usual
+_REACHES = (30.0, 3.0)
+_FAR = 0.999  # share of the reach beyond which nothing is told apart
 
 
 @dataclass(frozen=True)
@@ -21,42 +25,66 @@ class Compression:
     process that has to pass through it bends everywhere. The order of costs and the place of their minimum
     stay what they are.
 
-    Math: y' = knee + a width (1 - (1 + (y - knee) / width)^(-1 / a)) for y > knee, a = 3
+    Math: y' = knee + a width (1 - (1 + (y - knee) / width)^(-1 / a)) for y > knee
 
     Attributes:
         knee: highest cost that stays as it is; +inf changes nothing.
-        width: above the knee that costs grow as before.
+        width: above the knee that costs grow much as before.
+        reach: a, widths above the knee that a compressed cost cannot exceed; large: it grows like a logarithm.
     """
 
     knee: float = math.inf
     width: float = 1.0
+    reach: float = 1.0
 
     def __call__(self, cost: float) -> float:
         """Compress one cost."""
         above = (cost - self.knee) / self.width
-        return cost if above <= 0 else self.knee + _MOST * self.width * (1 - (1 + above) ** (-1 / _MOST))
+        return (
+            cost if above <= 0 else self.knee + self.reach * self.width * -math.expm1(-math.log1p(above) / self.reach)
+        )
 
     def expand(self, cost: float) -> float:
         """Undo it; +inf stays."""
         if math.isinf(cost):
             return cost
-        share = min((cost - self.knee) / (_MOST * self.width), _FAR)
-        return cost if share <= 0 else self.knee + self.width * ((1 - share) ** -_MOST - 1)
+        share = min((cost - self.knee) / (self.reach * self.width), _FAR)
+        return cost if share <= 0 else self.knee + self.width * math.expm1(-self.reach * math.log1p(-share))
 
     def expand_moments(self, mean: Tensor, deviation: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation in the costs' own units, to first order."""
         if math.isinf(self.knee):
             return mean, deviation
-        left = 1 - ((mean - self.knee) / (_MOST * self.width)).clamp(0.0, _FAR)
-        expanded = self.knee + self.width * (left**-_MOST - 1)
-        return torch.where(left < 1, expanded, mean), deviation * left ** -(_MOST + 1)
+        share = ((mean - self.knee) / (self.reach * self.width)).clamp(0.0, _FAR)
+        expanded = self.knee + self.width * torch.expm1(-self.reach * torch.log1p(-share))
+        return torch.where(share > 0, expanded, mean), deviation * (1 - share) ** -(self.reach + 1)
 
 
-def choose_compression(costs: Sequence[float]) -> Compression:
-    """The compression that suits costs: the better half stays, its spread is what the others are measured by."""
+def choose_compression(X: Array, costs: Sequence[float]) -> Compression:
+    """The compression under which a Gaussian process predicts the better half of the costs best, each from all others.
+
+    Above the median, in units of the better half's spread; none where that is best. The better half is the
+    same under all of them, and it is what a search wants to know.
+
+    Args:
+        X: `n x d`, unit cube.
+        costs: `n`.
+    """
     if len(costs) < _FEWEST:
         return Compression()
     knee = float(np.median(costs))
     width = knee - min(costs)
-    usual = math.isfinite(width) and width > 1e-9 * max(abs(knee), abs(min(costs)))
-    return Compression(knee, width) if usual else Compression()
+    if not (math.isfinite(width) and width > 1e-9 * max(abs(knee), abs(min(costs)))):
+        return Compression()
+    choices = [Compression(), *(Compression(knee, width, reach) for reach in _REACHES)]
+    return max(choices, key=lambda one: _foresight(X, np.array(costs), one))
+
+
+def _foresight(X: Array, costs: Array, compression: Compression) -> float:
+    """Log density of the better half, each cost given all others."""
+    values = np.array([compression(cost) for cost in costs.tolist()])
+    scale = float(values.std())
+    found = learn_costs(X, (values - values.mean()) / scale)
+    if found.log_posterior == -math.inf:
+        return -math.inf
+    return float((found.leave_one_out() - math.log(scale))[costs <= np.median(costs)].sum())

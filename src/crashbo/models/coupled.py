@@ -17,13 +17,8 @@ from crashbo.data import HybridData, cost_scale
 from crashbo.errors import NumericalError
 from crashbo.inference.coupled_small import Coupling, SmallCoupled
 from crashbo.inference.ep_small import SmallResult
-from crashbo.models.hyperparameters import (
-    NOISE_PRIOR,
-    NOISE_RANGE,
-    SCALE_RANGE,
-    SHORTEST,
-    log_lengthscale_prior,
-)
+from crashbo.models.costs import cost_bounds, learn_costs, log_cost_prior, usual_costs
+from crashbo.models.hyperparameters import log_lengthscale_prior
 
 Array = NDArray[np.float64]
 Relation = Literal["coupled", "separate"]
@@ -31,7 +26,6 @@ Relation = Literal["coupled", "separate"]
 # Of the margin, whose prior variance is 1: an unexplored point succeeds with probability 0.87 or so.
 _THRESHOLD_PRIOR = (1.6, 1.0)
 _THRESHOLD_RANGE = (-6.0, 8.0)
-_SCALE_PRIOR = (0.0, 1.0)  # of the log variance of the standardised costs
 _STARTS = {"coupled": (-0.9, 0.95), "separate": (0.0,)}  # of the correlation
 _EFFORT = {"ftol": 1e-6, "gtol": 1e-3}  # of L-BFGS-B: far finer than the posterior is wide
 _FIRST = 12  # iterations from each start, before the likelier one goes on
@@ -108,7 +102,7 @@ def fit_coupled(data: HybridData, *, relation: Relation = "coupled", start: Coup
     if start is not None:
         search.descend(_pack(start))
     else:
-        first = search.guess()
+        first = search.guess(scaled)
         for correlation in _STARTS[relation]:
             search.descend(_pack(replace(first, correlation=correlation)), iterations=_FIRST)
         if search.best is not None:
@@ -141,39 +135,22 @@ class _Search:
         self.value = math.inf
         self.ep: SmallResult | None = None
 
-    @property
-    def _bounds(self) -> list[tuple[float, float]]:
-        lengths = [(math.log(SHORTEST), math.log(1e3))] * (2 * self.dimension)
-        return lengths + [(math.log(low), math.log(high)) for low, high in (SCALE_RANGE, NOISE_RANGE)]
-
-    def guess(self) -> Coupling:
+    def guess(self, data: HybridData) -> Coupling:
         """Half-way to what the costs alone suggest, which is quick to find, for it takes no EP.
 
         All the way would often end at the edge of what double precision can invert, where a descent gets stuck.
         """
         d = self.dimension
+        seen = learn_costs(data.X[data.observed].numpy(), data.costs.numpy()).theta
+        logs = 0.5 * (usual_costs(d) + seen)
         length = np.full(d, 0.3 * math.sqrt(d))
-        usual = Coupling(length, length, 1.0, 4e-4, 0.0, _THRESHOLD_PRIOR[0])
-        parts = [*range(d), 2 * d, 2 * d + 1]
-
-        def negative(some: Array) -> tuple[float, Array]:
-            theta = _pack(usual)
-            theta[parts] = some
-            try:
-                value, gradient = self.evidence.costs_alone(_unpack(theta))
-            except NumericalError:
-                return 1e12, np.zeros_like(some)
-            prior, slope = _log_prior(theta)
-            return -value - prior, -gradient - slope[parts]
-
-        bounds, start = [self._bounds[i] for i in parts], _pack(usual)
-        found = minimize(negative, start[parts], jac=True, method="L-BFGS-B", bounds=bounds, options=_EFFORT)
-        start[parts] = 0.5 * (start[parts] + found.x)
-        return _unpack(start)
+        return Coupling(np.exp(logs[:d]), length, math.exp(logs[d]), math.exp(logs[d + 1]), 0.0, _THRESHOLD_PRIOR[0])
 
     def descend(self, start: Array, *, iterations: int = 60) -> None:
         correlation = start[-2]
-        bounds = [*self._bounds, (correlation, correlation) if self.fixed else (-0.999, 0.999), _THRESHOLD_RANGE]
+        *lengths, variance, noise = cost_bounds(self.dimension)
+        rho = (correlation, correlation) if self.fixed else (-0.999, 0.999)
+        bounds = [*lengths, *lengths, variance, noise, rho, _THRESHOLD_RANGE]
         self.evidence.forget()
         if self.ep is not None and start is self.best:
             self.evidence.remember(self.ep)
@@ -213,11 +190,9 @@ def _log_prior(theta: Array) -> tuple[float, Array]:
     """Log prior of `_pack`ed hyperparameters up to a constant, and its gradient; the correlation's is flat."""
     d = (len(theta) - 4) // 2
     slope = np.zeros_like(theta)
-    cost, slope[:d] = log_lengthscale_prior(theta[:d])
+    of_cost = [*range(d), 2 * d, 2 * d + 1]
+    cost, slope[of_cost] = log_cost_prior(theta[of_cost])
     margin, slope[d : 2 * d] = log_lengthscale_prior(theta[d : 2 * d])
-    total = cost + margin
-    for index, (mean, deviation) in ((2 * d, _SCALE_PRIOR), (2 * d + 1, NOISE_PRIOR), (2 * d + 3, _THRESHOLD_PRIOR)):
-        z = (theta[index] - mean) / deviation
-        total -= 0.5 * z**2
-        slope[index] = -z / deviation
-    return total, slope
+    z = (theta[-1] - _THRESHOLD_PRIOR[0]) / _THRESHOLD_PRIOR[1]
+    slope[-1] = -z / _THRESHOLD_PRIOR[1]
+    return cost + margin - 0.5 * z**2, slope

@@ -166,10 +166,11 @@ def build_surrogates(
     fixed = fixed or {}
     if OBJECTIVE in fixed:
         compression = Compression()
-    elif earlier is not None and not relearn:
+    elif earlier is not None:
         compression = earlier.compression
     else:
-        compression = choose_compression([value for value in told if value is not None])
+        seen = [i for i, value in enumerate(told) if value is not None]
+        compression = choose_compression(X[seen].numpy(), [value for value in told if value is not None])
     values = [None if value is None else compression(value) for value in told]
     before = earlier.objective if earlier is not None else None
     data = _data(X, values)
