@@ -1,7 +1,9 @@
 """How careful the search is, and what it shows of itself."""
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,7 +12,7 @@ from crashbo.acquisition.entropy import MinValueEntropySearch
 from crashbo.acquisition.failures import FailureAware
 from crashbo.errors import InputError
 from crashbo.models.surrogates import FixedModel
-from crashbo.search import Caution
+from crashbo.search import Caution, Search
 
 SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 WORKS, FAILS = False, True
@@ -110,20 +112,18 @@ def test_the_score_is_the_acquisition_that_botorch_users_get() -> None:
 
 
 @pytest.mark.parametrize("options", [Options(risk=1.0), Options(), Options(crash_budget=2)])
-def test_the_quick_way_to_a_score_gives_its_values_and_gradients(options: Options) -> None:
+def test_the_quick_way_to_a_score_gives_its_values_and_gradients(
+    options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
     search = border(options).search()
-    X = torch.rand(40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    score, quick = search.score("mes"), search._quick("mes")
-    assert quick is not None
-    moved = X.clone().requires_grad_()
-    value = score(moved)
-    torch.testing.assert_close(value.detach(), score(X))
-    (gradient,) = torch.autograd.grad(value.sum(), moved)
-    for axis in range(2):
-        step = torch.zeros(2, dtype=torch.float64)
-        step[axis] = 1e-6
-        difference = (score(X + step) - score(X - step)) / 2e-6
-        torch.testing.assert_close(gradient[:, axis], difference, rtol=1e-3, atol=1e-3)
+    X = torch.rand(40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    assert search._quick("mes") is not None
+    quick = search.score("mes")(X)
+    monkeypatch.setattr(Search, "_quick", lambda self, mode: None)
+    plain = search.score("mes")(X)
+    torch.testing.assert_close(quick, plain, rtol=1e-9, atol=1e-9)
+    one, other = (torch.autograd.grad(value.sum(), X)[0] for value in (quick, plain))
+    torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("acquisition", ["mes", "logei", "cmes"])
@@ -150,6 +150,61 @@ def test_models_are_adopted_only_from_the_same_trials() -> None:
     elsewhere = Optimizer(SQUARE, direction="maximize", seed=1)
     elsewhere.adopt(known)
     assert elsewhere._learning.known == ()
+
+
+def stuck(repeats: int) -> Optimizer:
+    """A search whose last trials were made in one place, far from a crash."""
+    optimizer = Optimizer(SQUARE, seed=1)
+    for point in SQUARE.sobol(8, 0):
+        optimizer.tell(point, CRASHED if point["x"] > 0.8 else (point["x"] - 0.2) ** 2 + point["y"])
+    for _ in range(repeats):
+        optimizer.tell({"x": 0.2, "y": 0.0}, 0.0)
+    return optimizer
+
+
+@pytest.mark.parametrize("repeats", [1, 2, 3, 6])
+def test_trials_in_one_place_make_the_search_doubt(repeats: int) -> None:
+    search = stuck(repeats).search()
+    assert search._repeats == min(repeats, 4) - 1
+    doubting, plain = (one.objective for one in (search._believing, search.models))
+    factor = 0.5**search._repeats
+    torch.testing.assert_close(doubting.lengthscales, factor * plain.lengthscales)
+    X = torch.rand(100, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        sure = (plain.moments(X)[1] / doubting.moments(X)[1]).mean()
+    assert float(sure) == pytest.approx(1.0) if repeats == 1 else float(sure) < 0.95
+
+
+def test_the_place_that_was_tried_again_and_again_is_left() -> None:
+    there = stuck(4).ask()
+    assert math.hypot(there["x"] - 0.2, there["y"]) > 0.01
+
+
+def test_doubt_is_no_part_of_the_best_guess() -> None:
+    search = stuck(4).search()
+    assert search._repeats
+    assert torch.equal(search.best()[0], replace(search, latest=None).best()[0])
+
+
+def test_with_fixed_hyperparameters_nothing_is_doubted() -> None:
+    options = Options(fixed={"objective": FixedModel(0.3, 1.0)})
+    optimizer = Optimizer(SQUARE, seed=1, options=options)
+    for _ in range(3):
+        optimizer.tell({"x": 0.2, "y": 0.0}, 0.0)
+    assert optimizer.search()._repeats == 0
+
+
+def test_a_search_looks_around_the_best_of_many_trials() -> None:
+    optimizer = Optimizer(SQUARE, seed=1)
+    for x, y in np.random.default_rng(0).random((130, 2)):
+        optimizer.tell({"x": x, "y": y}, CRASHED if x > 0.7 else x + y)
+    search = optimizer.search()
+    guesses, trials = search._guesses(), search.models.objective.X
+    assert guesses.shape == (300, 2)
+    stable = trials[search.models.objective.fit.data.observed]
+    best = stable[stable.sum(1).argmin()]
+    assert bool((guesses == best).all(1).any())
+    assert bool((guesses[:100, 0] > 0.7).any()) == (len(stable) < 100)
 
 
 def test_a_copy_goes_its_own_way() -> None:

@@ -252,6 +252,7 @@ class Optimizer:
             self._points(failed),
             self._round,
             self._caution(),
+            self._latest(),
         )
 
     def _caution(self) -> Caution:
@@ -260,6 +261,10 @@ class Optimizer:
         first = failures.index(False) + 1 if False in failures else len(failures)
         correlation = self.surrogates().correlation
         return self.options.caution(failures, first, correlation=correlation)
+
+    def _latest(self) -> Tensor:
+        """The last four trials."""
+        return self._points([self.space.encode(trial.params) for trial in self._trials[-4:]])
 
     def _points(self, encoded: Sequence[np.ndarray]) -> Tensor:
         return torch.from_numpy(np.array(encoded).reshape(len(encoded), self.space.dimension))

@@ -32,6 +32,8 @@ _LITTLE = 1e-3  # expected improvement, in standard deviations of the costs, tha
 _WARNING = 0.4  # correlation of crashes and costs from which on high costs warn of crashes
 _FAR_LESS = 0.3  # what safe points promise, as a share of what likely ones do, that lets a search cross over
 _STRICT = 3000.0  # logs of score lost per log of success probability that a cautious search misses
+_CLOSE, _LONG = 0.05, 0.4  # lengthscales within which trials are in one place, longer ones counting as 0.4
+_GUESSES = 100  # trials that a search looks around
 _ENTROPIES = ("mes", "mesco")
 _SAMPLERS: dict[str, MinimumSampler] = {"pathwise": PathwiseMinimum(), "virtual": VirtualMinimum()}
 
@@ -155,6 +157,8 @@ class Search:
         failed: `k x d`, points that failed; they are not tried again.
         round_: of discrete coordinates, None if there are none.
         caution: how much success counts.
+        latest: `k x d`, the last trials, the last one last. Several in one place show a model that is too sure of all
+            others: the decision is then made with one that doubts.
     """
 
     models: Surrogates
@@ -165,6 +169,7 @@ class Search:
     failed: Tensor
     round_: Round | None
     caution: Caution = Caution()
+    latest: Tensor | None = None
 
     @property
     def _dimension(self) -> int:
@@ -288,6 +293,8 @@ class Search:
     def _believing(self) -> Surrogates:
         """The models with pending points believed to return their means."""
         models, pending = self.models, self.pending
+        if self._repeats:
+            models = replace(models, objective=models.objective.doubting(0.5**self._repeats))
         if not len(pending):
             return models
         constraints = {name: model.believing(pending) for name, model in models.constraints.items()}
@@ -362,9 +369,10 @@ class Search:
         avoid = torch.cat([self.failed, self.pending])
 
         def fresh(points: Tensor) -> Tensor:
-            if not len(avoid):
-                return torch.ones(len(points), dtype=torch.bool)
-            return torch.cdist(points, avoid).amin(-1) > 1e-6
+            allowed = torch.ones(len(points), dtype=torch.bool)
+            if len(avoid):
+                allowed &= torch.cdist(points, avoid).amin(-1) > 1e-6
+            return allowed
 
         @torch.no_grad()
         def safe(points: Tensor) -> Tensor:
@@ -377,9 +385,23 @@ class Search:
             allowed=safe if floor and bool(safe(self._looked).any()) else fresh,
         )
 
+    @property
+    def _repeats(self) -> int:
+        """How many of the last trials before the last one were made in its place."""
+        if self.latest is None or len(self.latest) < 2 or self.options.fixed:
+            return 0
+        lengths = self.models.objective.lengthscales.detach().clamp_max(_LONG)
+        steps = (self.latest[:-1] - self.latest[-1]) / lengths
+        close = (steps.norm(dim=-1) < _CLOSE).tolist()[::-1]
+        return close.index(False) if False in close else len(close)
+
     def _guesses(self) -> Tensor:
-        """The trials and points around them, near and far, `3n x d`."""
-        X = self.models.objective.X
+        """The trials and points around them, near and far, `3n x d`; of many trials the best."""
+        X, data = self.models.objective.X, self.models.objective.fit.data
+        if len(X) > _GUESSES:
+            ranked = data.observed[data.costs.argsort()]
+            others = data.crashed.nonzero().squeeze(-1)
+            X = X[torch.cat([ranked, others])[:_GUESSES]]
         noise = torch.randn(2, *X.shape, dtype=X.dtype, generator=torch.Generator().manual_seed(self.seed))
         around = (X + X.new_tensor([0.02, 0.1]).reshape(2, 1, 1) * noise).clamp(0.0, 1.0).flatten(0, 1)
         return torch.cat([X, around])

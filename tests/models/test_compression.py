@@ -42,10 +42,11 @@ def test_it_can_be_undone(cost: float) -> None:
     assert found.expand(found(cost)) == pytest.approx(cost)
 
 
-def test_limits_that_do_not_exist_stay_infinite_and_wild_ones_finite() -> None:
+def test_limits_that_no_cost_could_reach_are_none() -> None:
     found = Compression(1.0, 2.0, 3.0)
     assert found.expand(math.inf) == math.inf
-    assert math.isfinite(found.expand(1e300))
+    assert found.expand(6.9) < found.expand(6.99) < math.inf  # 3 widths above the knee is 7
+    assert found.expand(7.0) == found.expand(1e300) == math.inf
     assert Compression()(1e300) == Compression().expand(1e300) == 1e300
 
 

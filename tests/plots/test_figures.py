@@ -1,6 +1,7 @@
 """Both kinds of drawing show the numbers they are given, with the user's names as they are."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -108,6 +109,16 @@ def test_thresholds_show_the_truth_where_it_is_known(two):
     figure = plots.plot_thresholds(two, true={"reach": 1.0})
     assert "true limit" in labels(figure)
     assert "true limit" not in labels(plots.plot_thresholds(two))
+
+
+@pytest.mark.parametrize(("working", "shown"), [([1.0, 1.2, 1.3], True), ([math.nan, 1.2, math.nan], False)])
+def test_a_limit_known_at_single_trials_only_is_not_in_the_legend(working, shown):
+    numbers = np.array([1, 2, 3])
+    expected, worst = np.array([1.1, 1.3, 1.4]), np.array([0.9, 1.0, 1.1])
+    path = history.ThresholdPath("objective", "cost", numbers, expected, np.array(working), worst, np.array([2]))
+    assert ("limit the model works with" in labels(run_figures.draw_thresholds([path]))) == shown
+    traces = run_interactive.draw_thresholds([path]).data
+    assert ("limit the model works with" in [one.name for one in traces]) == shown
 
 
 def test_without_a_limit_there_is_no_picture_of_it():

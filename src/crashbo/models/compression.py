@@ -14,6 +14,7 @@ from crashbo.models.costs import learn_costs
 Array = NDArray[np.float64]
 _FEWEST = 5  # costs that show what is usual
 _REACHES = (30.0, 3.0)
+_WORTH = 2.0  # nats that a compression must gain
 _FAR = 0.999  # share of the reach beyond which nothing is told apart
 
 
@@ -45,11 +46,11 @@ class Compression:
         )
 
     def expand(self, cost: float) -> float:
-        """Undo it; +inf stays."""
-        if math.isinf(cost):
+        """Undo it; what no cost could reach is +inf."""
+        share = (cost - self.knee) / (self.reach * self.width)
+        if math.isinf(self.knee) or share <= 0:
             return cost
-        share = min((cost - self.knee) / (self.reach * self.width), _FAR)
-        return cost if share <= 0 else self.knee + self.width * math.expm1(-self.reach * math.log1p(-share))
+        return math.inf if share >= 1 else self.knee + self.width * math.expm1(-self.reach * math.log1p(-share))
 
     def expand_moments(self, mean: Tensor, deviation: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation in the costs' own units, to first order."""
@@ -64,7 +65,7 @@ def choose_compression(X: Array, costs: Sequence[float]) -> Compression:
     """The compression under which a Gaussian process predicts the better half of the costs best, each from all others.
 
     Above the median, in units of the better half's spread; none where that is best. The better half is the
-    same under all of them, and it is what a search wants to know.
+    same under all of them, and it is what a search wants to know. A small gain is chance and does not count.
 
     Args:
         X: `n x d`, unit cube.
@@ -77,7 +78,9 @@ def choose_compression(X: Array, costs: Sequence[float]) -> Compression:
     if not (math.isfinite(width) and width > 1e-9 * max(abs(knee), abs(min(costs)))):
         return Compression()
     choices = [Compression(), *(Compression(knee, width, reach) for reach in _REACHES)]
-    return max(choices, key=lambda one: _foresight(X, np.array(costs), one))
+    plain, *others = (_foresight(X, np.array(costs), one) for one in choices)
+    gains = [0.0, *(other - plain - _WORTH for other in others)]
+    return choices[int(np.argmax(gains))]
 
 
 def _foresight(X: Array, costs: Array, compression: Compression) -> float:

@@ -63,10 +63,10 @@ class CoupledFit:
         )
         return replace(self, data=data, ep=_solve(data, self.coupling, self.ep))
 
-    @property
-    def raw_data(self) -> HybridData:
-        """The trials, costs in their own units."""
-        return self.data.scaled(-self.offset / self.scale, 1 / self.scale)
+    def with_lengthscales(self, factor: float) -> "CoupledFit":
+        """Return the fit with other lengthscales of the cost, all else as it is."""
+        coupling = replace(self.coupling, cost_lengthscale=factor * self.coupling.cost_lengthscale)
+        return replace(self, coupling=coupling, ep=_solve(self.data, coupling, self.ep))
 
     @property
     def correlation(self) -> float:

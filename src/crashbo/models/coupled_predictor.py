@@ -108,6 +108,10 @@ class CoupledPredictor(Model):
             self.fit, pending=pending if self.pending is None else torch.cat([self.pending, pending])
         )
 
+    def doubting(self, factor: float) -> "CoupledPredictor":
+        """This model with shorter lengthscales of the cost, so that it knows less about what was not tried."""
+        return CoupledPredictor(self.fit.with_lengthscales(factor), pending=self.pending)
+
     @property
     def lengthscales(self) -> Tensor:
         """`d`, of the cost, in the unit cube."""

@@ -3,6 +3,7 @@
 import copy
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from gpytorch.kernels import Kernel
@@ -11,7 +12,7 @@ from torch import Tensor
 from crashbo.data import HybridData, cost_scale
 from crashbo.errors import InputError
 from crashbo.inference.base import NOISE_FLOOR, condition_on_costs
-from crashbo.models.hyperparameters import Hypotheses, covariance, learn, make_kernel, solve
+from crashbo.models.hyperparameters import Hypotheses, covariance, is_plain, learn, make_kernel, solve
 from crashbo.models.threshold import ThresholdEstimate, check_rule, expected_threshold
 
 DEFAULT_NOISE_STD = 0.02
@@ -125,6 +126,15 @@ class Fit:
             threshold=self.estimate.threshold if searched else math.nan,
         )
         return replace(self, data=data, given=given, estimate=solve(self.kernel, data, given, start))
+
+    def with_lengthscales(self, factor: float) -> "Fit":
+        """Return the fit with other lengthscales, all else as it is; a kernel without any stays."""
+        kernel: Any = copy.deepcopy(self.kernel)
+        if not is_plain(kernel):
+            return self
+        with torch.no_grad():
+            kernel.base_kernel.lengthscale = factor * kernel.base_kernel.lengthscale
+        return replace(self, kernel=kernel, estimate=solve(kernel, self.data, self.given, self.estimate))
 
     def refitted(self, *, max_iterations: int = 100) -> "Fit":
         """Return the fit with kernel hyperparameters (changed in place) and threshold learned anew."""

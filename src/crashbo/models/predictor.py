@@ -101,6 +101,10 @@ class Predictor(Model):
         earlier = self.X[len(self.fit.data.X) :]
         return Predictor(self.fit, pending=torch.cat([earlier, pending]))
 
+    def doubting(self, factor: float) -> "Predictor":
+        """This model with shorter lengthscales, so that it knows less about what was not tried."""
+        return Predictor(self.fit.with_lengthscales(factor))
+
     @property
     def threshold(self) -> float:
         """The crash threshold in the costs' own units."""

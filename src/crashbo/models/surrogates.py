@@ -14,7 +14,7 @@ from crashbo.errors import InputError
 from crashbo.models.compression import Compression, choose_compression
 from crashbo.models.coupled import fit_coupled
 from crashbo.models.coupled_predictor import CoupledPredictor
-from crashbo.models.fit import ModelSettings, fit
+from crashbo.models.fit import Fit, ModelSettings, fit
 from crashbo.models.hyperparameters import KernelName, make_kernel
 from crashbo.models.predictor import Predictor
 from crashbo.outcome import Constraint, Trial
@@ -68,6 +68,7 @@ class Surrogates:
         limits: per constraint, the threshold its success is judged by.
         any_stable: whether any trial has a cost.
         compression: of the costs, before the objective's model sees them.
+        told: the objective's trials before that.
     """
 
     objective: Predictor | CoupledPredictor
@@ -75,6 +76,7 @@ class Surrogates:
     limits: Mapping[str, float] = field(default_factory=dict)
     any_stable: bool = True
     compression: Compression = field(default_factory=Compression)
+    told: HybridData | None = None
 
     def moments(self, X: Tensor, output: str = OBJECTIVE) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of an output at `... x d`, each `...`, in the units it was told in."""
@@ -93,11 +95,16 @@ class Surrogates:
         found = {name: self.constraints[name].fit.expected_threshold() for name in self.limits}
         if isinstance(self.objective, CoupledPredictor):
             # What a cost alone would have to exceed, whatever else makes trials crash.
-            absorbed = fit(self.objective.fit.raw_data, ModelSettings())
-            return {OBJECTIVE: self.compression.expand(absorbed.expected_threshold()), **found}
+            return {OBJECTIVE: self.absorbed().expected_threshold(), **found}
         if math.isfinite(self.objective.threshold):
             found = {OBJECTIVE: self.compression.expand(self.objective.fit.expected_threshold()), **found}
         return {name: value for name, value in found.items() if math.isfinite(value)}
+
+    def absorbed(self) -> Fit:
+        """The objective's trials as if crashes were high costs (the paper's model)."""
+        if self.told is None:
+            raise InputError("`told` must hold the objective's trials; got none.")
+        return fit(self.told, ModelSettings())
 
     @property
     def correlation(self) -> float | None:
@@ -164,7 +171,7 @@ def build_surrogates(
     told = [None if trial.objective is None else sign * trial.objective for trial in trials]
     crashed = any(trial.crashed for trial in trials)
     fixed = fixed or {}
-    if OBJECTIVE in fixed:
+    if OBJECTIVE in fixed or crashes == "absorb":
         compression = Compression()
     elif earlier is not None:
         compression = earlier.compression
@@ -195,7 +202,7 @@ def build_surrogates(
             models[constraint.name] = _single(data, settings, before, relearn=relearn)
     limits = {name: model.threshold for name, model in models.items()}
     any_stable = any(not trial.crashed for trial in trials)
-    return Surrogates(objective, models, limits, any_stable, compression)
+    return Surrogates(objective, models, limits, any_stable, compression, _data(X, told))
 
 
 def _single(

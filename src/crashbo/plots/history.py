@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from crashbo.errors import InputError
-from crashbo.models.fit import Fit, ModelSettings, fit
+from crashbo.models.fit import Fit
 from crashbo.models.hyperparameters import solve
 from crashbo.models.surrogates import OBJECTIVE, Surrogates
 from crashbo.optimizer import Optimizer
@@ -49,6 +49,12 @@ class ThresholdPath:
     worst: Array
     failures: NDArray[np.int64]
     true: float | None = None
+
+    @property
+    def working_shows(self) -> bool:
+        """Whether a line through `working` has any length: two neighbours that are known."""
+        known = np.isfinite(self.working)
+        return bool((known[:-1] & known[1:]).any())
 
 
 @dataclass(frozen=True)
@@ -173,7 +179,8 @@ def _limits_kept(view: View, count: int, finals: Mapping[str, Fit]) -> dict[str,
         rows = sum(i < count for i in told)
         if rows:
             past = _first(final, rows)
-            own = view.models.compression.expand if name == OBJECTIVE else float
+            compressed = name == OBJECTIVE and final is view.models.objective.fit
+            own = view.models.compression.expand if compressed else float
             found[name] = (own(past.expected_threshold()), own(past.threshold))
     return found
 
@@ -183,7 +190,7 @@ def _final_fits(view: View) -> dict[str, Fit]:
     models: Surrogates = view.models
     whole: dict[str, Any] = {OBJECTIVE: models.objective.fit}
     if not isinstance(whole[OBJECTIVE], Fit):  # crashes have a model of their own beside the cost's
-        whole[OBJECTIVE] = fit(whole[OBJECTIVE].raw_data, ModelSettings())
+        whole[OBJECTIVE] = models.absorbed()
     whole |= {name: model.fit for name, model in models.constraints.items()}
     return {name: one for name, one in whole.items() if math.isfinite(one.threshold)}
 

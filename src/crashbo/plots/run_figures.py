@@ -64,7 +64,7 @@ def draw_threshold(axes: Axes, path: ThresholdPath, colours: Theme, *, faint: bo
         return
     looks: dict[str, Any] = {"color": colours.green, "lw": 1.4, "ls": ":", "drawstyle": "steps-post"}
     axes.plot(path.trials, path.worst, label="worst value seen", **looks)
-    if np.isfinite(path.working).any():
+    if path.working_shows:
         axes.plot(path.trials, path.working, color=colours.blue, lw=1.2, ls="-.", label="limit the model works with")
     if path.true is not None:
         axes.axhline(path.true, color=colours.muted, lw=1.4, ls="--", label="true limit")

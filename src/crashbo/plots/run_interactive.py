@@ -49,6 +49,8 @@ def _threshold_traces(path: ThresholdPath, colours: Theme, *, legend: bool) -> l
         (path.working, "limit the model works with", colours.blue, "dashdot", "linear"),
         (path.expected, "learned limit (expected)", colours.orange, "solid", "linear"),
     ]
+    if not path.working_shows:
+        del curves[1]
     x = path.trials.tolist()
     found = [
         go.Scatter(
