@@ -65,6 +65,7 @@ images: $(VENV)/.ready
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/model.py
 	$(BIN)/python benchmarks/ask.py
+	$(BIN)/python -m benchmarks.suggestions
 	$(BIN)/python benchmarks/pole.py
 	$(BIN)/python benchmarks/console.py
 
