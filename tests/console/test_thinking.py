@@ -104,9 +104,12 @@ def test_the_suggestion_is_where_the_map_says_to_try_next(study: Study) -> None:
     assert values.max() <= 1
     space = study.definition.space
     row, column = (int(CELLS * space[name].locate(offer["params"][name])) for name in ("kd", "kp"))
-    assert values[min(row, CELLS - 1), min(column, CELLS - 1)] > 0.8 * values.max()
+    # The point may lie on the border of what is likely enough to succeed, where the map falls within one cell.
+    around = values[max(row - 1, 0) : row + 2, max(column - 1, 0) : column + 2]
+    assert around.max() > 0.8 * values.max()
     line = found.picture("kp", None, offer["params"], acquisition=True)["layers"]["acquisition"]
-    assert line[round(100 * space["kp"].locate(offer["params"]["kp"]))] > 0.8 * max(line)
+    place = round(100 * space["kp"].locate(offer["params"]["kp"]))
+    assert max(line[max(place - 1, 0) : place + 2]) > 0.8 * max(line)
 
 
 def test_a_skipped_suggestion_makes_its_place_less_promising(study: Study) -> None:
