@@ -22,6 +22,7 @@ from crashbo.space import Space
 
 AcquisitionName = Literal["auto", "cmes", "mes", "mesco", "logei"]
 _FORMAT = 1
+_LOST = 12  # trials that all crashed
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ class Optimizer:
         given = self._next_given()
         if given is not None:
             suggestion = Suggestion(given, number, Reason("given"))
-        elif len(self._trials) + len(self._pending) < self._initial or not self._trials or not self.space.dimension:
+        elif self._begins(number):
             suggestion = Suggestion(self._initial_point(number), number, Reason("initial"))
         else:
             point, mode = self.search().next()
@@ -209,6 +210,17 @@ class Optimizer:
         self._pending[number] = suggestion
         self._asked += 1
         return suggestion
+
+    def _begins(self, number: int) -> bool:
+        """Whether a suggestion is one of the quasi-random design.
+
+        So are the first ones; and every other one while nothing has succeeded for long: the models may look
+        in the wrong corner, a design never does.
+        """
+        if len(self._trials) + len(self._pending) < self._initial or not self._trials or not self.space.dimension:
+            return True
+        lost = len(self._trials) >= _LOST and all(trial.crashed for trial in self._trials)
+        return lost and number % 2 == 1
 
     def _next_given(self) -> dict[str, Any] | None:
         """The first of the user's initial points that is neither out nor told."""
