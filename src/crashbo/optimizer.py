@@ -69,8 +69,7 @@ class Best:
         params: where.
         mean, std: of the objective there, as modelled; NaN while no trial has a cost.
         success_probability: that nothing fails there.
-        feasible: whether that reaches 1 - delta. If not, this is the point most likely to succeed; where crashes are
-            chance, the best of those about as likely as any.
+        feasible: whether that reaches 1 - delta. If not, this is the point most likely to succeed.
     """
 
     params: dict[str, Any]

@@ -30,7 +30,6 @@ _WINDOW, _STEP = 10, 4.0  # trials whose failures count as recent, and how each 
 _LEAST = 0.01  # probability of failure that is accepted even when the budget is spent
 _LITTLE = 1e-3  # expected improvement, in standard deviations of the costs, that is not worth a risk
 _WARNING = 0.4  # correlation of crashes and costs from which on high costs warn of crashes
-_ALMOST = 0.9  # of the likeliest point's success probability that is as good as its own
 _FAR_LESS = 0.3  # what safe points promise, as a share of what likely ones do, that lets a search cross over
 _STRICT = 3000.0  # logs of score lost per log of success probability that a cautious search misses
 _CLOSE, _LONG = 0.05, 0.4  # lengthscales within which trials are in one place, longer ones counting as 0.4
@@ -48,14 +47,12 @@ class Caution:
         floor: success probability that a suggestion must have where any point has it; 0: any.
         settled: the same once there is little left to gain.
         escape: the same, and power 0, where likely points promise far more than the safe ones; 1: never.
-        budget: the least floor that is asked for even where no point has it.
     """
 
     power: float = 0.0
     floor: float = 0.0
     settled: float = 0.0
     escape: float = 1.0
-    budget: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -133,11 +130,11 @@ class Options:
         budget = 1 - min(max(_LEAST, 0.1 * left), 1.0)
         warned = correlation is not None and correlation > _WARNING
         if not recent or self.risk == 1 or self.fixed or warned:
-            return Caution(floor=budget, budget=budget)
+            return Caution(floor=budget)
         floor = 1 - self.risk * _STEP ** (allowed - recent) if recent >= allowed else 0.0
         tempting = correlation is not None and correlation < -_WARNING  # what promises most are the crashes
         escape = max(0.5, budget) if recent < 2 * allowed and not tempting else 1.0
-        return Caution(recent, max(floor, budget), 1 - 0.5 * self.risk, escape, budget)
+        return Caution(recent, max(floor, budget), 1 - 0.5 * self.risk, escape)
 
     @property
     def crash_model(self) -> CrashModel:
@@ -178,11 +175,10 @@ class Search:
     def _dimension(self) -> int:
         return int(self.models.objective.X.shape[-1])
 
-    @cached_property
+    @property
     def _floor(self) -> float:
-        """Log of the success probability that counts as likely enough; where crashes are chance, of what there is."""
-        most = float(self._log_success(self._looked).max()) if self.models.by_chance else 0.0
-        return math.log1p(-self.options.delta) + most
+        """Log of the success probability that counts as likely enough."""
+        return math.log1p(-self.options.delta)
 
     def next(self) -> tuple[Maximum, str]:
         """Maximise the acquisition, or the success probability while nothing is safe (`eq:failoptic`).
@@ -262,9 +258,7 @@ class Search:
     def _care(self) -> Caution:
         """Caution, given what there is to gain: expected improvement, in standard deviations of the costs."""
         asked, models = self.caution, self._believing
-        if models.by_chance:  # care does not help
-            asked = Caution(floor=asked.budget, budget=asked.budget)
-        if asked == Caution(floor=asked.floor, budget=asked.budget):
+        if asked == Caution(floor=asked.floor):
             return asked
         there, held = self._predict(self._looked)
         u = (self._incumbent(models) - there.mean) / there.deviation
@@ -272,12 +266,11 @@ class Search:
         chance = (there.log_success + held).exp()
         promise = there.deviation * gain * chance / models.objective.fit.scale
         likely, safe = (float(torch.where(chance >= least, promise, 0.0).max()) for least in (0.5, 0.8))
-        # Where nothing is as likely as asked for, as with crashes that depend on nothing, the likeliest points will do.
-        least = max(asked.budget, _ALMOST * float(chance.max()))
         if asked.escape < 1 and safe < _FAR_LESS * likely and likely > _LITTLE:
-            return Caution(floor=min(asked.escape, least))
-        settled = float((promise * chance**asked.power).max()) < _LITTLE
-        return Caution(asked.power, min(max(asked.floor, asked.settled) if settled else asked.floor, least))
+            return Caution(floor=asked.escape)
+        if float((promise * chance**asked.power).max()) < _LITTLE:
+            return Caution(asked.power, max(asked.floor, asked.settled))
+        return asked
 
     def _predict(self, X: Tensor) -> tuple[Prediction, Tensor]:
         """The objective at `... x d`, and the log probability that all constraints hold there."""
@@ -328,8 +321,6 @@ class Search:
         """A first look whether any point is likely enough to succeed."""
         # Absorbed crashes are part of the objective's mean; others are not.
         apart = bool(self.models.constraints) and not isinstance(self.models.objective, CoupledPredictor)
-        if self.models.by_chance:
-            return True
         safety = (lambda X: self._predict(X)[1]) if apart else self._log_success
         return success_somewhere([safety], self._looked, self.options.delta)
 
@@ -423,9 +414,8 @@ class Search:
         """
         models = self.models
         safest = maximise(models.log_success, self._looked, round_=self.round_)
-        enough = safest.value >= math.log1p(-self.options.delta)
         if safest.value < self._floor or not models.any_stable:
-            return safest.point, enough
+            return safest.point, safest.value >= self._floor
         scale = models.objective.unit
 
         def score(points: Tensor) -> Tensor:
@@ -443,7 +433,7 @@ class Search:
             effort=Effort(starts=8, iterations=60),
             allowed=allowed,
         )
-        return found.point, enough
+        return found.point, True
 
 
 def make_round(space: Space) -> Round | None:

@@ -72,10 +72,8 @@ class ConstrainedMinValueEntropySearch(AcquisitionFunction):
             u = (
                 (self.minima - fit.offset) / fit.scale - there.cost.unsqueeze(-1)
             ) / there.cost_variance.sqrt().unsqueeze(-1)
-            slack = (fit.coupling.threshold - there.margin) / (there.margin_variance + fit.coupling.chance).sqrt()
-            correlation = (
-                there.covariance / (there.cost_variance * (there.margin_variance + fit.coupling.chance)).sqrt()
-            )
+            slack = (fit.coupling.threshold - there.margin) / there.margin_variance.sqrt()
+            correlation = there.covariance / (there.cost_variance * there.margin_variance).sqrt()
             both = log_both_below(u, slack.unsqueeze(-1), correlation.unsqueeze(-1))
             return both, fit.scale**2 * there.cost_variance
         mean, deviation = model.moments(X)

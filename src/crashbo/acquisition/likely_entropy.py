@@ -26,7 +26,7 @@ _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 class LikelyEntropy:
     """Log information about the minimum plus weighted log success probability.
 
-    Math: log a(x) + power log p(x) - slope max(floor - log p(x), 0),  p(x) = Pr(margin(x) + chance <= threshold)
+    Math: log a(x) + power log p(x) - slope max(floor - log p(x), 0),  p(x) = Pr(margin(x) <= threshold)
 
     Attributes:
         model: of cost and margin.
@@ -51,7 +51,7 @@ class LikelyEntropy:
         """Values at `m x d`, `m`, and their gradients, `m x d`."""
         model, fit = self.model, self.model.fit
         rows, kept = model.point_moments.forward(x)
-        cost, margin = np.sqrt(rows[1]), np.sqrt(rows[3] + fit.coupling.chance)
+        cost, margin = np.sqrt(rows[1]), np.sqrt(rows[3])
         information, by_mean, by_deviation = noisy_information_small(
             fit.offset + fit.scale * rows[0], fit.scale * cost, self.minima.numpy(), model.noise_variance
         )

@@ -36,7 +36,6 @@ class Coupling:
         noise_variance: of the costs.
         correlation: rho, between -1 and 1.
         threshold: of the margin, whose prior variance is 1.
-        chance: variance that every trial adds to its margin by itself, so that the same point may crash or not.
     """
 
     cost_lengthscale: Array
@@ -45,7 +44,6 @@ class Coupling:
     noise_variance: float
     correlation: float
     threshold: float
-    chance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -54,8 +52,8 @@ class CoupledEvidence:
 
     Attributes:
         value: log evidence of costs and labels.
-        gradient: `2 d + 5`, by the logs of cost lengthscales, margin lengthscales, cost variance,
-            noise variance and chance, then by correlation and threshold.
+        gradient: `2 d + 4`, by the logs of cost lengthscales, margin lengthscales, cost variance and
+            noise variance, then by correlation and threshold.
         ep: EP's result for the margins, relative to the threshold.
     """
 
@@ -95,7 +93,7 @@ class SmallCoupled:
         """EP's result alone."""
         rf, _ = matern52(self.squares, at.cost_lengthscale)
         rh, _ = matern52(self.squares, at.margin_lengthscale)
-        return self._solve(at, rf, _margins(at, rf, rh))[0]
+        return self._solve(at, rf, at.correlation**2 * rf + (1 - at.correlation**2) * rh)[0]
 
     def _solve(self, at: Coupling, rf: Array, margins: Array) -> tuple[SmallResult, float]:
         """EP's result, and the log evidence of the costs."""
@@ -122,7 +120,7 @@ class SmallCoupled:
         s, rho, own = math.sqrt(at.cost_variance), at.correlation, 1 - at.correlation**2
         noise = _noise(at)
         seen = self.observed
-        margins = _margins(at, rf, rh)
+        margins = rho**2 * rf + own * rh
         ep, log_alpha = self._solve(at, rf, margins)
         slope = self._slope(rf, margins, at, noise, ep)
         k = len(seen)
@@ -140,7 +138,6 @@ class SmallCoupled:
                 [
                     s**2 * float((costs * rf[np.ix_(seen, seen)]).sum()) + rho * between,
                     noise * float(costs.trace()),
-                    at.chance * float(own_part.trace()),
                     2 * between + 2 * rho * float((own_part * (rf - rh)).sum()),
                     -float(ep.gradient.sum()),
                 ],
@@ -175,13 +172,6 @@ class SmallCoupled:
         b = g @ (target[active] / total[active])
         slope[np.ix_(active, active)] = 0.5 * (np.outer(b, b) - g)
         return slope
-
-
-def _margins(at: Coupling, rf: Array, rh: Array) -> Array:
-    """Prior covariance of the trials' margins."""
-    margins = at.correlation**2 * rf + (1 - at.correlation**2) * rh
-    margins.flat[:: len(margins) + 1] += at.chance
-    return margins
 
 
 def _noise(at: Coupling) -> float:

@@ -26,9 +26,6 @@ Relation = Literal["coupled", "separate"]
 # Of the margin, whose prior variance is 1: an unexplored point succeeds with probability 0.87 or so.
 _THRESHOLD_PRIOR = (1.6, 1.0)
 _THRESHOLD_RANGE = (-6.0, 8.0)
-_CHANCE_PRIOR = (-5.0, 2.0)  # of the log variance that chance adds to a margin
-_CHANCE_RANGE = (1e-6, 30.0)
-_SHORTEST = 0.06  # lengthscale of the margin, times the root of the dimension: finer patterns of crashes are chance
 _STARTS = {"coupled": (-0.9, 0.95), "separate": (0.0,)}  # of the correlation
 _EFFORT = {"ftol": 1e-6, "gtol": 1e-3}  # of L-BFGS-B: far finer than the posterior is wide
 _FIRST = 12  # iterations from each start, before the likelier one goes on
@@ -147,17 +144,13 @@ class _Search:
         seen = learn_costs(data.X[data.observed].numpy(), data.costs.numpy()).theta
         logs = 0.5 * (usual_costs(d) + seen)
         length = np.full(d, 0.3 * math.sqrt(d))
-        variance, noise = np.exp(logs[d:]).tolist()
-        chance = math.exp(_CHANCE_PRIOR[0])
-        return Coupling(np.exp(logs[:d]), length, variance, noise, 0.0, _THRESHOLD_PRIOR[0], chance)
+        return Coupling(np.exp(logs[:d]), length, math.exp(logs[d]), math.exp(logs[d + 1]), 0.0, _THRESHOLD_PRIOR[0])
 
     def descend(self, start: Array, *, iterations: int = 60) -> None:
         correlation = start[-2]
         *lengths, variance, noise = cost_bounds(self.dimension)
         rho = (correlation, correlation) if self.fixed else (-0.999, 0.999)
-        own = [(math.log(_SHORTEST * math.sqrt(self.dimension)), high) for _, high in lengths]
-        chance = (math.log(_CHANCE_RANGE[0]), math.log(_CHANCE_RANGE[1]))
-        bounds = [*lengths, *own, variance, noise, chance, rho, _THRESHOLD_RANGE]
+        bounds = [*lengths, *lengths, variance, noise, rho, _THRESHOLD_RANGE]
         self.evidence.forget()
         if self.ep is not None and start is self.best:
             self.evidence.remember(self.ep)
@@ -179,29 +172,27 @@ class _Search:
 
 
 def _pack(at: Coupling) -> Array:
-    """Logs of lengthscales (cost, margin), of cost variance, noise and chance, then correlation and threshold."""
+    """Logs of lengthscales (cost, margin), of cost variance and noise, then correlation and threshold."""
     lengths = np.log(np.concatenate([at.cost_lengthscale, at.margin_lengthscale]))
-    logs = np.log([at.cost_variance, at.noise_variance, max(at.chance, _CHANCE_RANGE[0])])
-    return np.concatenate([lengths, logs, [at.correlation, at.threshold]])
+    rest = [math.log(at.cost_variance), math.log(at.noise_variance), at.correlation, at.threshold]
+    return np.concatenate([lengths, rest])
 
 
 def _unpack(theta: Array) -> Coupling:
-    d = (len(theta) - 5) // 2
-    variance, noise, chance = np.exp(theta[2 * d : 2 * d + 3]).tolist()
-    correlation, threshold = theta[-2:].tolist()
-    return Coupling(np.exp(theta[:d]), np.exp(theta[d : 2 * d]), variance, noise, correlation, threshold, chance)
+    d = (len(theta) - 4) // 2
+    variance, noise, correlation, threshold = theta[2 * d :].tolist()
+    return Coupling(
+        np.exp(theta[:d]), np.exp(theta[d : 2 * d]), math.exp(variance), math.exp(noise), correlation, threshold
+    )
 
 
 def _log_prior(theta: Array) -> tuple[float, Array]:
     """Log prior of `_pack`ed hyperparameters up to a constant, and its gradient; the correlation's is flat."""
-    d = (len(theta) - 5) // 2
+    d = (len(theta) - 4) // 2
     slope = np.zeros_like(theta)
     of_cost = [*range(d), 2 * d, 2 * d + 1]
     cost, slope[of_cost] = log_cost_prior(theta[of_cost])
     margin, slope[d : 2 * d] = log_lengthscale_prior(theta[d : 2 * d])
-    total = cost + margin
-    for index, (mean, deviation) in ((2 * d + 2, _CHANCE_PRIOR), (-1, _THRESHOLD_PRIOR)):
-        z = (theta[index] - mean) / deviation
-        total -= 0.5 * z**2
-        slope[index] = -z / deviation
-    return total, slope
+    z = (theta[-1] - _THRESHOLD_PRIOR[0]) / _THRESHOLD_PRIOR[1]
+    slope[-1] = -z / _THRESHOLD_PRIOR[1]
+    return cost + margin - 0.5 * z**2, slope

@@ -53,7 +53,7 @@ class CoupledPredictor(Model):
         speaks = precision > _SILENT
         noise = max(at.noise_variance, NOISE_FLOOR * at.cost_variance)
         targets = torch.cat([data.costs, at.threshold + shift[speaks] / precision[speaks]])
-        variances = torch.cat([torch.full_like(data.costs, noise), at.chance + 1 / precision[speaks]])
+        variances = torch.cat([torch.full_like(data.costs, noise), 1 / precision[speaks]])
         self._set(data.X[data.observed], data.X[speaks], targets, variances)
         if pending is not None and len(pending):
             self._believe(pending, max(noise, 1e-6 * at.cost_variance))
@@ -155,7 +155,7 @@ class CoupledPredictor(Model):
     def predict(self, X: Tensor) -> Prediction:
         """Everything at `... x d` in one look."""
         there, fit = self.joint(X), self.fit
-        slack = (fit.coupling.threshold - there.margin) / (there.margin_variance + fit.coupling.chance).sqrt()
+        slack = (fit.coupling.threshold - there.margin) / there.margin_variance.sqrt()
         mean, deviation = fit.offset + fit.scale * there.cost, fit.scale * there.cost_variance.sqrt()
         return Prediction(mean, deviation, torch.special.log_ndtr(slack))
 

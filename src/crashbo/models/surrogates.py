@@ -22,7 +22,6 @@ from crashbo.space import Space
 
 OBJECTIVE = "objective"
 CrashModel = Literal["absorb", "separate", "coupled"]
-_CHANCE = 0.25  # of the margin's prior variance
 
 
 @dataclass(frozen=True)
@@ -113,11 +112,6 @@ class Surrogates:
         if isinstance(self.objective, CoupledPredictor):
             return self.objective.correlation
         return 1.0 if self.any_stable and bool(self.objective.fit.data.crashed.any()) else None
-
-    @property
-    def by_chance(self) -> bool:
-        """Whether crashes are largely chance, so that no point is safe from them."""
-        return isinstance(self.objective, CoupledPredictor) and self.objective.fit.coupling.chance > _CHANCE
 
     def log_success(self, X: Tensor) -> Tensor:
         """Log probability that nothing fails at `... x d`, the objective's crash included."""
