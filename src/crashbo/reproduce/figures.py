@@ -137,7 +137,7 @@ def _draw_group(axes: Axes, title: str, reports: Sequence[Report], colours: Them
     axes.set(title=title, xlabel="trials")
     if bands:
         draw_band_curves(axes, bands, colours, log=True)
-        axes.legend(fontsize=7.5, loc="lower left")
+        axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False)
 
 
 def _draw_limits(figure: Any, reports: Sequence[Report], runs: Sequence[Optimizer], colours: Theme) -> None:
