@@ -42,7 +42,11 @@ def draw_problem(runs: Runs, name: str, path: Path, theme: str = "light") -> Pat
             look = _look(method, colours)
             _draw_regret(left, list(runs[name][method].values()), method, look)
             _draw_crashes(right, list(runs[name][method].values()), look)
-        left.set(yscale="log", xlabel="trial", ylabel="simple regret", title=f"{name}: median and quartiles")
+        left.set(xlabel="trial", ylabel="simple regret", title=f"{name}: median and quartiles")
+        if any(np.isfinite(np.asarray(line.get_ydata())).any() for line in left.lines):
+            left.set(yscale="log")
+        else:
+            left.set(yticks=[], title=f"{name}: the median run of no method succeeded")
         right.set(xlabel="trial", ylabel="crashes so far", title=f"{name}: mean over seeds")
         figure.legend(loc="outside right center", fontsize=8)
         figure.savefig(path)
@@ -54,12 +58,15 @@ def draw_overview(runs: Runs, path: Path, theme: str = "light") -> Path:
     order, shared = mean_ranks(runs)
     with canvas(theme, 7, 5) as (figure, colours):
         axes = figure.subplots()
+        places: list[tuple[float, float]] = []
         for method in sorted(order, key=lambda name: order[name]):
-            share = _crash_share(runs, method, shared)
+            place = _crash_share(runs, method, shared), order[method]
             look = _look(method, colours)
-            axes.plot(share, order[method], "o", color=look["color"], markersize=11 if method == CRASHBO else 6)
-            axes.annotate(method, (share, order[method]), xytext=(6, 3), textcoords="offset points", fontsize=8)
-        axes.margins(x=0.2)
+            axes.plot(*place, "o", color=look["color"], markersize=11 if method == CRASHBO else 6)
+            crowded = any(abs(x - place[0]) < 0.2 and abs(y - place[1]) < 0.3 for x, y in places)
+            axes.annotate(method, place, xytext=(6, -12 if crowded else 3), textcoords="offset points", fontsize=8)
+            places.append(place)
+        axes.margins(x=0.3)
         axes.set(xlabel="share of trials that crashed", ylabel="mean rank in regret at the end")
         axes.set_title(f"{len(shared)} problems; lower left is best")
         figure.savefig(path)

@@ -112,3 +112,10 @@ def test_pictures(rows, tmp_path):
     drawn = draw_all(rows, tmp_path)
     assert [path.name for path in drawn] == ["p.png", "q.png", "overview.png"]
     assert all(path.stat().st_size > 5000 for path in drawn)
+
+
+def test_a_problem_where_nothing_succeeded_has_a_picture_too(tmp_path):
+    from benchmarks.suite.pictures import draw_all
+
+    lost = [*run("p", "crashbo", 0, [math.inf, math.inf]), *run("p", "random", 0, [math.inf, math.inf])]
+    assert all(path.stat().st_size > 5000 for path in draw_all(lost, tmp_path))
