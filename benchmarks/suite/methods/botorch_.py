@@ -39,7 +39,7 @@ class _BoTorch(Sequential, ABC):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             point = self._maximise(self._acquisition())
-        return self._space.decode(point.numpy())
+        return self._space.decode(point.clamp(0.0, 1.0).numpy())
 
     def tell(self, params: Mapping[str, Any], cost: float | None) -> None:
         self._points.append(self._space.encode(params))
