@@ -44,6 +44,18 @@ def test_kept_hyperparameters_end_at_the_same_limit():
     assert np.isfinite(kept.expected).all()
 
 
+def test_what_was_seen_later_does_not_bound_an_earlier_limit():
+    optimizer = Optimizer({"x": (0.0, 1.0)}, options=Options(crashes="absorb"))
+    costs = (1.0, 0.2, 0.7, 1.5)
+    for x, cost in zip((0.1, 0.3, 0.5, 0.6), costs, strict=True):
+        optimizer.tell({"x": x}, cost)
+    optimizer.tell({"x": 0.9}, CRASHED)
+    final = optimizer.surrogates().objective.fit
+    for count in (1, 3, 4):
+        floor = history._first(final, count).given.rule.floor
+        assert final.offset + final.scale * floor == pytest.approx(max(costs[:count]))
+
+
 def test_a_known_limit_is_not_followed():
     options = Options(fixed={"objective": FIXED, "g": FIXED})
     optimizer = Optimizer({"x": (0.0, 1.0)}, constraints=[Constraint("g", threshold=1.0)], options=options)

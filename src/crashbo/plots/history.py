@@ -202,8 +202,11 @@ def _first(final: Fit, rows: int) -> Fit:
     first = replace(
         data, X=data.X[:rows], crashed=data.crashed[:rows], observed=data.observed[kept], costs=data.costs[kept]
     )
+    rule, given = final.given.rule, final.given
+    if math.isfinite(rule.floor):  # what had been seen to hold by then
+        given = replace(given, rule=replace(rule, floor=-math.inf).with_floor(first.costs))
     with torch.no_grad():
-        return replace(final, data=first, estimate=solve(final.kernel, first, final.given))
+        return replace(final, data=first, given=given, estimate=solve(final.kernel, first, given))
 
 
 def _path(
