@@ -60,7 +60,10 @@ def test_moments_follow_to_first_order() -> None:
     assert same[0] is mean
 
 
-@pytest.mark.parametrize("costs", [[], [1.0, 2.0, 9e2, 3.0], [5.0] * 9, [0.0] * 6, [1.0, 1.0, 1.0, 2.0, 1e99]])
+@pytest.mark.parametrize(
+    "costs",
+    [[], [1.0, 2.0, 9e2, 3.0], [5.0] * 9, [0.0] * 6, [1.0, 1.0, 1.0, 2.0, 1e99], [1e-300 * i for i in range(9)]],
+)
 def test_where_nothing_is_usual_nothing_changes(costs: list[float]) -> None:
     assert choose_compression(line(len(costs)), costs) == Compression()
 

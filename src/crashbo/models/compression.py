@@ -75,7 +75,7 @@ def choose_compression(X: Array, costs: Sequence[float]) -> Compression:
         return Compression()
     knee = float(np.median(costs))
     width = knee - min(costs)
-    if not (math.isfinite(width) and width > 1e-9 * max(abs(knee), abs(min(costs)))):
+    if not (math.isfinite(width) and width > max(1e-9 * max(abs(knee), abs(min(costs))), 1e-100)):
         return Compression()
     choices = [Compression(), *(Compression(knee, width, reach) for reach in _REACHES)]
     plain, *others = (_foresight(X, np.array(costs), one) for one in choices)
