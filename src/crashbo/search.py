@@ -33,6 +33,7 @@ _WARNING = 0.4  # correlation of crashes and costs from which on high costs warn
 _FAR_LESS = 0.3  # what safe points promise, as a share of what likely ones do, that lets a search cross over
 _STRICT = 3000.0  # logs of score lost per log of success probability that a cautious search misses
 _CLOSE, _LONG = 0.05, 0.4  # lengthscales within which trials are in one place, longer ones counting as 0.4
+_COARSE = 1e-5
 _GUESSES = 100  # trials that a search looks around
 _ENTROPIES = ("mes", "mesco")
 _SAMPLERS: dict[str, MinimumSampler] = {"pathwise": PathwiseMinimum(), "virtual": VirtualMinimum()}
@@ -382,6 +383,7 @@ class Search:
             score,
             self._looked,
             round_=self.round_,
+            effort=Effort(precision=self._precision),
             allowed=safe if floor and bool(safe(self._looked).any()) else fresh,
         )
 
@@ -394,6 +396,11 @@ class Search:
         steps = (self.latest[:-1] - self.latest[-1]) / lengths
         close = (steps.norm(dim=-1) < _CLOSE).tolist()[::-1]
         return close.index(False) if False in close else len(close)
+
+    @property
+    def _precision(self) -> float:
+        """Of a maximum, relative: scores are logs, so a quick search may be coarse; the paper's is not."""
+        return Effort.precision if self.options.fixed else _COARSE
 
     def _guesses(self) -> Tensor:
         """The trials and points around them, near and far, `3n x d`; of many trials the best."""
@@ -413,7 +420,8 @@ class Search:
             The point, and whether success is likely enough there; if nowhere, the likeliest point.
         """
         models = self.models
-        safest = maximise(models.log_success, self._looked, round_=self.round_)
+        effort = Effort(precision=self._precision)
+        safest = maximise(models.log_success, self._looked, round_=self.round_, effort=effort)
         if safest.value < self._floor or not models.any_stable:
             return safest.point, safest.value >= self._floor
         scale = models.objective.unit
@@ -430,7 +438,7 @@ class Search:
             score,
             torch.cat([self._look(1024), safest.point.unsqueeze(0)]),
             round_=self.round_,
-            effort=Effort(starts=8, iterations=60),
+            effort=Effort(starts=8, iterations=60, precision=self._precision),
             allowed=allowed,
         )
         return found.point, True

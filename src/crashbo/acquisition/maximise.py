@@ -10,7 +10,6 @@ from torch import Tensor
 
 Score = Callable[[Tensor], Tensor]
 Round = Callable[[Tensor], Tensor]
-_PRECISION = 1e-5  # of a score, relative: scores are logs, so nobody could tell better points apart
 
 
 @dataclass(frozen=True)
@@ -20,10 +19,12 @@ class Effort:
     Attributes:
         starts: best points refined by gradient.
         iterations: of L-BFGS-B, all starts together.
+        precision: of the sum of their scores, relative.
     """
 
     starts: int = 6
     iterations: int = 30
+    precision: float = 2.2e-9
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def maximise(
     values = _evaluate(score, points, allowed)
     top = values.topk(min(effort.starts, len(values))).indices
     best_points, best_values = points[top], values[top]
-    refined = rounded(_ascend(lambda x: score(rounded(x)), best_points, effort.iterations))
+    refined = rounded(_ascend(lambda x: score(rounded(x)), best_points, effort))
     candidates = torch.cat([refined, best_points])
     scores = torch.cat([_evaluate(score, refined, allowed), best_values])
     winner = int(scores.argmax())
@@ -88,7 +89,7 @@ def _evaluate(score: Score, points: Tensor, allowed: Callable[[Tensor], Tensor] 
     return values if allowed is None else torch.where(allowed(points), values, values.new_tensor(-1e301))
 
 
-def _ascend(score: Score, start: Tensor, iterations: int) -> Tensor:
+def _ascend(score: Score, start: Tensor, effort: Effort) -> Tensor:
     """Refine all starting points together."""
     shape = start.shape
 
@@ -106,7 +107,7 @@ def _ascend(score: Score, start: Tensor, iterations: int) -> Tensor:
         jac=True,
         method="L-BFGS-B",
         bounds=[(0.0, 1.0)] * start.numel(),
-        options={"maxiter": iterations, "ftol": _PRECISION},
+        options={"maxiter": effort.iterations, "ftol": effort.precision},
     )
     return torch.from_numpy(result.x.reshape(shape)).clamp(0.0, 1.0)
 
