@@ -1,6 +1,7 @@
 """Methods of the suite: one interface, crashes included."""
 
 import pytest
+import torch
 from benchmarks.suite.methods import installed, make_method, method_names
 from benchmarks.suite.problems import problems
 
@@ -72,3 +73,14 @@ def test_same_seed_same_suggestions():
 def test_unknown_method_is_refused():
     with pytest.raises(InputError, match="`method` must be one of crashbo, "):
         make_method("best", problems()["corners"], 0)
+
+
+def test_classifier_keeps_its_lengthscales_within_their_bounds():
+    from benchmarks.suite.methods.botorch_ import _fit_classifier, _respect_bounds
+
+    X = torch.rand(6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    model = _fit_classifier(X, torch.arange(6) % 2 == 0)
+    kernel = model.model.covar_module
+    kernel.raw_lengthscale.data = torch.tensor([[-0.1, 0.4]], dtype=torch.float64)  # as a step of Adam may leave it
+    _respect_bounds(model)
+    assert kernel.lengthscale.detach().tolist()[0] == pytest.approx([0.025, 0.4])

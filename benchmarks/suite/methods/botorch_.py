@@ -138,7 +138,16 @@ def _fit_classifier(
         loss = -elbo(model.model(X), succeeded.double())
         loss.backward()
         optimizer.step()
+        _respect_bounds(model)
     return model.eval()
+
+
+@torch.no_grad()
+def _respect_bounds(model: SingleTaskVariationalGP) -> None:
+    """Move hyperparameters back onto their bounds, which BoTorch leaves to its own optimizer to respect."""
+    for _, parameter, constraint in model.model.named_parameters_and_constraints():
+        if constraint is not None and not constraint.enforced:
+            parameter.clamp_(constraint.lower_bound, constraint.upper_bound)
 
 
 def _continue(model: SingleTaskVariationalGP, earlier: SingleTaskVariationalGP) -> None:
