@@ -135,6 +135,7 @@ class Optimizer:
             raise InputError(f"`options.fixed` must name outputs; got {unknown}, there are {['objective', *names]}.")
         self.initial_points = [self.space.validate(params) for params in initial_points]
         self._trials: list[Trial] = []
+        self._rows: list[np.ndarray] = []  # where they were made, as far as that was asked for; see `_tried`
         self._pending: dict[int, Suggestion] = {}
         self._asked = 0
         self._learning = Learning(self._build, every_time=bool(self.options.fixed))
@@ -253,7 +254,8 @@ class Optimizer:
         return self._search(int(np.random.SeedSequence([self.seed, self._asked]).generate_state(1)[0]))
 
     def _search(self, seed: int) -> Search:
-        failed = [self.space.encode(trial.params) for trial in self._trials if trial.failed]
+        tried = self._tried()
+        failed = [index for index, trial in enumerate(self._trials) if trial.failed]
         pending = [self.space.encode(one) for one in self._pending.values()]
         return Search(
             self.surrogates(),
@@ -261,10 +263,10 @@ class Optimizer:
             self.options,
             seed,
             self._points(pending),
-            self._points(failed),
+            tried[failed],
             self._round,
             self._caution(),
-            self._latest(),
+            tried[-4:],
         )
 
     def _caution(self) -> Caution:
@@ -274,9 +276,10 @@ class Optimizer:
         correlation = self.surrogates().correlation
         return self.options.caution(failures, first, correlation=correlation)
 
-    def _latest(self) -> Tensor:
-        """The last four trials."""
-        return self._points([self.space.encode(trial.params) for trial in self._trials[-4:]])
+    def _tried(self) -> Tensor:
+        """Where all trials were made, `n x d` in the unit cube."""
+        self._rows += [self.space.encode(trial.params) for trial in self._trials[len(self._rows) :]]
+        return self._points(self._rows)
 
     def _points(self, encoded: Sequence[np.ndarray]) -> Tensor:
         return torch.from_numpy(np.array(encoded).reshape(len(encoded), self.space.dimension))
@@ -295,7 +298,7 @@ class Optimizer:
 
     def _build(self, count: int, earlier: Surrogates | None = None, *, relearn: bool = False) -> Surrogates:
         return build_surrogates(
-            self.space,
+            self._tried()[:count],
             self._trials[:count],
             self.constraints,
             sign=self.sign,

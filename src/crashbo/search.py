@@ -16,7 +16,7 @@ from crashbo.acquisition.entropy import MinValueEntropySearch
 from crashbo.acquisition.failures import success_somewhere
 from crashbo.acquisition.improvement import ConstrainedMinValueEntropySearch
 from crashbo.acquisition.likely_entropy import LikelyEntropy
-from crashbo.acquisition.maximise import Effort, Maximum, Round, Score, maximise, sobol
+from crashbo.acquisition.maximise import Effort, Maximum, Round, Score, Slope, maximise, sobol
 from crashbo.acquisition.minimum import Limit, MinimumSampler, PathwiseMinimum, VirtualMinimum
 from crashbo.errors import InputError
 from crashbo.models.coupled_predictor import CoupledPredictor
@@ -193,18 +193,17 @@ class Search:
             found = self._maximise(self.score("success"))
             if found.value < self._floor:
                 return found, "success"
-        return self._maximise(self.score(self.acquisition), floor=self._care.floor), self.acquisition
+        score, slope = self.score(self.acquisition), self.slope(self.acquisition)
+        return self._maximise(score, slope, floor=self._care.floor), self.acquisition
 
     def score(self, mode: str) -> Score:
         """What is maximised in a mode, "success" or an acquisition's name: `m x d` to `m`, in logs."""
         models = self._believing
         if mode == "success":
             return self._log_success
-        gain, quick = self.gain(mode), self._quick(mode)
+        gain = self.gain(mode)
 
         def weighted(X: Tensor) -> Tensor:
-            if quick is not None and X.requires_grad:
-                return quick(X)
             there, held = self._predict(X)
             success = there.log_success + held
             # A crash that the objective absorbs lies in its mean already; EI and cMES know better.
@@ -236,8 +235,8 @@ class Search:
     def _entropies(self) -> dict[str, MinValueEntropySearch]:
         return {}
 
-    def _quick(self, mode: str) -> Score | None:
-        """The same score with its gradient in one go, where there is such a way: the default without constraints."""
+    def slope(self, mode: str) -> Slope | None:
+        """A score with its gradient in one go, where there is such a way: the default without constraints."""
         models, care = self._believing, self._care
         if mode not in _ENTROPIES or models.constraints or self.options.fixed:
             return None
@@ -360,11 +359,12 @@ class Search:
         sampler = _SAMPLERS[self.options.sampler]
         return sampler(models.objective, limits, self.options.samples, self.seed, self.round_)
 
-    def _maximise(self, score: Score, *, floor: float = 0.0) -> Maximum:
+    def _maximise(self, score: Score, slope: Slope | None = None, *, floor: float = 0.0) -> Maximum:
         """Maximise a score over points that may be tried.
 
         Args:
             score: see `score`.
+            slope: see `slope`.
             floor: success probability that the point must have, if any point looked at has it.
         """
         avoid = torch.cat([self.failed, self.pending])
@@ -382,6 +382,7 @@ class Search:
         return maximise(
             score,
             self._looked,
+            slope=slope,
             round_=self.round_,
             effort=Effort(precision=self._precision),
             allowed=safe if floor and bool(safe(self._looked).any()) else fresh,

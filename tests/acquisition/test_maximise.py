@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -135,3 +136,19 @@ def test_scores_that_are_not_finite_are_survived():
 def test_where_nothing_is_allowed_it_still_answers():
     found = maximise(peak([0.5]), look(1, 0), allowed=lambda X: torch.zeros(len(X), dtype=torch.bool))
     assert 0 <= float(found.point) <= 1
+
+
+def test_a_slope_of_its_own_leads_to_the_same_maximum() -> None:
+    centre = np.array([0.6, 0.234])
+    asked = []
+
+    def slope(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        asked.append(x)
+        return -np.square(x - centre).sum(-1), -2 * (x - centre)
+
+    for round_ in (None, to_grid(5)):
+        plain, quick = (
+            maximise(peak(centre.tolist()), look(2, round_=round_), round_=round_, slope=one) for one in (None, slope)
+        )
+        torch.testing.assert_close(quick.point, plain.point, rtol=1e-5, atol=1e-5)
+    assert asked

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from crashbo import CRASHED, Constraint, FixedModel, Optimizer, Space, Trial
+from crashbo import CRASHED, Constraint, FixedModel, Optimizer, Trial
 from crashbo.models.coupled_predictor import CoupledPredictor
 from crashbo.models.predictor import Predictor
 from crashbo.models.surrogates import Surrogates, build_surrogates
 from tests.helpers import double
 
-SPACE = Space({"x": (0.0, 2.0)})
 FIXED = {"objective": FixedModel(0.2, 4.0), "g": FixedModel(0.3, 1.0, threshold_prior=None)}
 GRID = torch.linspace(0, 1, 21, dtype=torch.float64)[:, None]
 CRASH = None
@@ -23,7 +22,8 @@ def build(outcomes, constraints=(), **named) -> Surrogates:
     """Surrogates of trials spread evenly, each an objective and its constraints."""
     step = 2.0 / (len(outcomes) + 1)
     trials = [Trial(i, {"x": step * (i + 1)}, cost, values) for i, (cost, values) in enumerate(outcomes)]
-    return build_surrogates(SPACE, trials, constraints, **named)
+    points = torch.tensor([[0.5 * trial.params["x"]] for trial in trials], dtype=torch.float64)
+    return build_surrogates(points, trials, constraints, **named)
 
 
 def sound(models: Surrogates) -> None:

@@ -6,14 +6,11 @@ A search evaluates it a few points at a time, and torch would spend most of that
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from crashbo.acquisition.entropy import noisy_information_small
 from crashbo.models.coupled_predictor import CoupledPredictor
@@ -42,12 +39,7 @@ class LikelyEntropy:
     floor: float
     slope: float
 
-    def __call__(self, X: Tensor) -> Tensor:
-        """Evaluate at `m x d`, `m`, differentiable once."""
-        value: Tensor = _LikelyEntropy.apply(X, self)
-        return value
-
-    def forward(self, x: Array) -> tuple[Array, Array]:
+    def __call__(self, x: Array) -> tuple[Array, Array]:
         """Values at `m x d`, `m`, and their gradients, `m x d`."""
         model, fit = self.model, self.model.fit
         rows, kept = model.point_moments.forward(x)
@@ -67,17 +59,3 @@ class LikelyEntropy:
         by_rows[3] = -0.5 * hazard * slack / margin
         value = information + self.power * success - self.slope * short
         return value, model.point_moments.backward(by_rows, kept)
-
-
-class _LikelyEntropy(torch.autograd.Function):
-    """`LikelyEntropy` for autograd."""
-
-    @staticmethod
-    def forward(ctx: Any, X: Tensor, entropy: LikelyEntropy) -> Tensor:
-        value, ctx.gradient = entropy.forward(X.detach().numpy())
-        return torch.from_numpy(value)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grown: Tensor) -> tuple[Tensor, None]:
-        return grown[0].unsqueeze(-1) * torch.from_numpy(ctx.gradient), None

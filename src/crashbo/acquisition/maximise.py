@@ -1,14 +1,18 @@
 """Global maximisation over the unit cube, with integer and categorical coordinates."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
+Array = NDArray[np.float64]
 Score = Callable[[Tensor], Tensor]
+Slope = Callable[[Array], tuple[Array, Array]]
 Round = Callable[[Tensor], Tensor]
 
 
@@ -50,6 +54,7 @@ def maximise(
     score: Score,
     points: Tensor,
     *,
+    slope: Slope | None = None,
     round_: Round | None = None,
     effort: Effort | None = None,
     allowed: Callable[[Tensor], Tensor] | None = None,
@@ -63,6 +68,7 @@ def maximise(
     Args:
         score: `m x d` to `m`, differentiable.
         points: `k x d`, valid ones to look at first.
+        slope: `m x d` to the scores `m` and their gradients `m x d`, where that is quicker than autograd.
         round_: maps points to valid ones; None if all are.
         effort: how hard to search.
         allowed: `m x d` to bool `m`, points that may be returned; None allows all.
@@ -72,7 +78,10 @@ def maximise(
     values = _evaluate(score, points, allowed)
     top = values.topk(min(effort.starts, len(values))).indices
     best_points, best_values = points[top], values[top]
-    refined = rounded(_ascend(lambda x: score(rounded(x)), best_points, effort))
+    steps = slope or _by_autograd(score)
+    if round_ is not None:
+        steps = _rounding(steps, round_, best_points)
+    refined = rounded(_ascend(steps, best_points, effort))
     candidates = torch.cat([refined, best_points])
     scores = torch.cat([_evaluate(score, refined, allowed), best_values])
     winner = int(scores.argmax())
@@ -89,17 +98,41 @@ def _evaluate(score: Score, points: Tensor, allowed: Callable[[Tensor], Tensor] 
     return values if allowed is None else torch.where(allowed(points), values, values.new_tensor(-1e301))
 
 
-def _ascend(score: Score, start: Tensor, effort: Effort) -> Tensor:
+def _by_autograd(score: Score) -> Slope:
+    def steps(x: Array) -> tuple[Array, Array]:
+        points = torch.from_numpy(x).requires_grad_()
+        values = score(points)
+        if not values.requires_grad:
+            return np.full(len(x), -np.inf), np.zeros_like(x)
+        (gradient,) = torch.autograd.grad(values.sum(), points)
+        return values.detach().numpy(), gradient.numpy()
+
+    return steps
+
+
+def _rounding(steps: Slope, round_: Round, points: Tensor) -> Slope:
+    """The scores of rounded points, which change with the continuous coordinates only."""
+    moved = points.clone().requires_grad_()
+    total = round_(moved).sum()
+    free = torch.autograd.grad(total, moved)[0].numpy() if total.requires_grad else 0.0
+
+    def rounded(x: Array) -> tuple[Array, Array]:
+        values, gradients = steps(round_(torch.from_numpy(x)).numpy())
+        return values, gradients * free
+
+    return rounded
+
+
+def _ascend(steps: Slope, start: Tensor, effort: Effort) -> Tensor:
     """Refine all starting points together."""
     shape = start.shape
 
-    def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        x = torch.from_numpy(flat.reshape(shape)).requires_grad_()
-        total = score(x).sum()
-        if not total.requires_grad or not bool(total.isfinite()):
+    def negative(flat: Array) -> tuple[float, Array]:
+        values, gradients = steps(flat.reshape(shape))
+        total = float(values.sum())
+        if not math.isfinite(total):
             return 1e300, np.zeros_like(flat)
-        (gradient,) = torch.autograd.grad(total, x)
-        return -float(total.detach()), -gradient.nan_to_num(0.0).numpy().ravel()
+        return -total, -np.nan_to_num(gradients, nan=0.0).ravel()
 
     result = minimize(
         negative,

@@ -12,6 +12,7 @@ same EP runs on them.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +78,7 @@ class SmallCoupled:
         """
         self.squares = squared_differences(X)
         self.sign, self.observed, self.costs = sign, observed, costs
+        self.pairs = np.ix_(observed, observed)
         self.settings = small_settings(EPOptions(tolerance=tolerance, max_sweeps=50))
         self.forget()
 
@@ -98,7 +100,7 @@ class SmallCoupled:
     def _solve(self, at: Coupling, rf: Array, margins: Array) -> tuple[SmallResult, float]:
         """EP's result, and the log evidence of the costs."""
         s, rho, seen = math.sqrt(at.cost_variance), at.correlation, self.observed
-        block, cross = s**2 * rf[np.ix_(seen, seen)], rho * s * rf[:, seen]
+        block, cross = s**2 * rf[self.pairs], rho * s * rf[seen]
         mean, covariance, log_alpha = _condition(block, cross, margins, self.costs, _noise(at))
         width = np.full(len(mean), WIDTH_FLOOR)
         ep = ep_small(mean - at.threshold, covariance, self.sign, width, self.sites, self.settings)
@@ -127,16 +129,15 @@ class SmallCoupled:
         costs, cross, own_part = slope[:k, :k], slope[:k, k:], slope[k:, k:]
         # Weight of every element of R_f: it stands in costs, in margins, and twice between them.
         on_f = rho**2 * own_part
-        on_f[np.ix_(seen, seen)] += s**2 * costs
-        on_f[seen] += rho * s * cross
-        on_f[:, seen] += rho * s * cross.T
-        between = s * float((cross * rf[seen]).sum())
+        on_f[self.pairs] += s**2 * costs
+        on_f[seen] += 2 * rho * s * cross  # twice in the rows, for the squares are symmetric
+        between = s * float(np.vdot(cross, rf[seen]))
         gradient = np.concatenate(
             [
                 np.tensordot(self.squares, on_f * slope_f, 2) / np.square(at.cost_lengthscale),
                 own * np.tensordot(self.squares, own_part * slope_h, 2) / np.square(at.margin_lengthscale),
                 [
-                    s**2 * float((costs * rf[np.ix_(seen, seen)]).sum()) + rho * between,
+                    s**2 * float((costs * rf[self.pairs]).sum()) + rho * between,
                     noise * float(costs.trace()),
                     2 * between + 2 * rho * float((own_part * (rf - rh)).sum()),
                     -float(ep.gradient.sum()),
@@ -152,25 +153,32 @@ class SmallCoupled:
         total = np.concatenate([np.full(k, 1 / noise), ep.site_precision])
         target = np.concatenate([self.costs / noise, ep.site_precision * at.threshold + ep.site_shift])
         joint = np.empty((k + len(rf), k + len(rf)))
-        joint[:k, :k] = s**2 * rf[np.ix_(seen, seen)]
+        joint[:k, :k] = s**2 * rf[self.pairs]
         joint[:k, k:] = rho * s * rf[seen]
         joint[k:, :k] = joint[:k, k:].T
         joint[k:, k:] = margins
-        slope = np.zeros_like(joint)
-        active = np.flatnonzero(total > 0)
-        if not len(active):
-            return slope
-        root = np.sqrt(total[active])
-        b = joint[np.ix_(active, active)] * root * root[:, None]
-        b.flat[:: len(active) + 1] += 1.0
-        factor, info = lapack.dpotrf(b.T, lower=1, clean=1, overwrite_a=1)
+        active: Any = slice(None)
+        if not total.all():
+            active = np.flatnonzero(total > 0)
+            joint, total, target = joint[np.ix_(active, active)], total[active], target[active]
+        root = np.sqrt(total)
+        joint *= root
+        joint *= root[:, None]
+        joint.flat[:: len(total) + 1] += 1.0
+        factor, info = lapack.dpotrf(joint.T, lower=1, clean=1, overwrite_a=1)
         if info:
             raise NumericalError("the covariance of costs and margins is not positive definite.")
-        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        g = inverse * root * root[:, None]
-        b = g @ (target[active] / total[active])
-        slope[np.ix_(active, active)] = 0.5 * (np.outer(b, b) - g)
+        half, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        half.flat[:: len(total) + 1] *= 0.5  # what dpotri leaves is half of a symmetric matrix, zeros above
+        g = half + half.T
+        g *= root
+        g *= root[:, None]
+        b = g @ (target / total)
+        found = 0.5 * (np.outer(b, b) - g)
+        if isinstance(active, slice):
+            return found
+        slope = np.zeros((k + len(rf), k + len(rf)))
+        slope[np.ix_(active, active)] = found
         return slope
 
 
@@ -183,7 +191,7 @@ def _condition(block: Array, cross: Array, margins: Array, costs: Array, noise: 
 
     Args:
         block: `n_s x n_s`, prior covariance of the observed costs' latents; changed.
-        cross: `n x n_s`, of margins and costs.
+        cross: `n_s x n`, of costs and margins.
         margins: `n x n`.
         costs: `n_s`.
         noise: variance.
@@ -195,7 +203,7 @@ def _condition(block: Array, cross: Array, margins: Array, costs: Array, noise: 
     factor, info = lapack.dpotrf(block.T, lower=1, clean=0)
     if info:
         raise NumericalError("the covariance of the observed costs is not positive definite.")
-    half, _ = lapack.dtrtrs(factor, np.asfortranarray(np.column_stack([cross.T, costs])), lower=1, overwrite_b=1)
+    half, _ = lapack.dtrtrs(factor, np.column_stack([cross, costs]), lower=1)
     rows, white = half[:, :-1], half[:, -1]
     log_alpha = -0.5 * float(white @ white + 2 * np.log(factor.diagonal()).sum() + k * math.log(2 * math.pi))
     return rows.T @ white, np.ascontiguousarray(margins - rows.T @ rows), log_alpha

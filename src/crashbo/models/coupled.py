@@ -27,7 +27,8 @@ Relation = Literal["coupled", "separate"]
 _THRESHOLD_PRIOR = (1.6, 1.0)
 _THRESHOLD_RANGE = (-6.0, 8.0)
 _STARTS = {"coupled": (-0.9, 0.95), "separate": (0.0,)}  # of the correlation
-_EFFORT = {"ftol": 1e-6, "gtol": 1e-3}  # of L-BFGS-B: far finer than the posterior is wide
+_EFFORT = {"ftol": 1e-5, "gtol": 1e-3}  # of L-BFGS-B: far finer than the posterior is wide
+_ROUGH, _FINE = 1e-2, 1e-4  # tolerance of EP while hyperparameters are learned, and of its result
 _FIRST = 12  # iterations from each start, before the likelier one goes on
 
 
@@ -64,9 +65,8 @@ class CoupledFit:
         return replace(self, data=data, ep=_solve(data, self.coupling, self.ep))
 
     def with_lengthscales(self, factor: float) -> "CoupledFit":
-        """Return the fit with other lengthscales of the cost, all else as it is."""
-        coupling = replace(self.coupling, cost_lengthscale=factor * self.coupling.cost_lengthscale)
-        return replace(self, coupling=coupling, ep=_solve(self.data, coupling, self.ep))
+        """Return the fit with other lengthscales of the cost, all else as it is: labels say what they said."""
+        return replace(self, coupling=replace(self.coupling, cost_lengthscale=factor * self.coupling.cost_lengthscale))
 
     @property
     def correlation(self) -> float:
@@ -98,7 +98,7 @@ def fit_coupled(data: HybridData, *, relation: Relation = "coupled", start: Coup
     """
     offset, scale = cost_scale(data)
     scaled = data.scaled(offset, scale)
-    search = _Search(_evidence(scaled, 1e-4), data.X.shape[-1], fixed=relation == "separate")
+    search = _Search(_evidence(scaled, _ROUGH), data.X.shape[-1], fixed=relation == "separate")
     if start is not None:
         search.descend(_pack(start))
     else:
@@ -119,8 +119,8 @@ def _evidence(data: HybridData, tolerance: float) -> SmallCoupled:
 
 
 def _solve(data: HybridData, coupling: Coupling, start: SmallResult | None) -> SmallResult:
-    """EP to full precision."""
-    evidence = _evidence(data, 1e-6)
+    """EP at given hyperparameters."""
+    evidence = _evidence(data, _FINE)
     if start is not None:
         evidence.remember(start)
     return evidence.solve(coupling)

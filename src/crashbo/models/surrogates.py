@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,7 +17,6 @@ from crashbo.models.fit import Fit, ModelSettings, fit
 from crashbo.models.hyperparameters import KernelName, make_kernel
 from crashbo.models.predictor import Predictor
 from crashbo.outcome import Constraint, Trial
-from crashbo.space import Space
 
 OBJECTIVE = "objective"
 CrashModel = Literal["absorb", "separate", "coupled"]
@@ -139,7 +137,7 @@ class Surrogates:
 
 
 def build_surrogates(
-    space: Space,
+    points: Tensor,
     trials: Sequence[Trial],
     constraints: Sequence[Constraint],
     *,
@@ -156,8 +154,8 @@ def build_surrogates(
     known limit the threshold is fixed, and values on both sides make it a standard GP.
 
     Args:
-        space: maps params to the unit cube.
-        trials: at least one.
+        points: `n x d`, where the trials were made, in the unit cube.
+        trials: `n`, at least one.
         constraints: declared ones.
         sign: -1 to maximise.
         fixed: hyperparameters that are not learned, by output.
@@ -167,7 +165,6 @@ def build_surrogates(
             learned; thresholds and posteriors follow the new trials.
         relearn: learn those hyperparameters anew, beginning with the earlier ones.
     """
-    X = torch.from_numpy(np.stack([space.encode(trial.params) for trial in trials]))
     told = [None if trial.objective is None else sign * trial.objective for trial in trials]
     crashed = any(trial.crashed for trial in trials)
     fixed = fixed or {}
@@ -177,10 +174,10 @@ def build_surrogates(
         compression = earlier.compression
     else:
         seen = [i for i, value in enumerate(told) if value is not None]
-        compression = choose_compression(X[seen].numpy(), [value for value in told if value is not None])
+        compression = choose_compression(points[seen].numpy(), [value for value in told if value is not None])
     values = [None if value is None else compression(value) for value in told]
     before = earlier.objective if earlier is not None else None
-    data = _data(X, values)
+    data = _data(points, values)
     objective: Predictor | CoupledPredictor
     if crashes != "absorb" and crashed and data.observed.numel():
         kept = before.fit if isinstance(before, CoupledPredictor) else None
@@ -191,18 +188,18 @@ def build_surrogates(
         objective = CoupledPredictor(pair)
     else:
         known = None if crashed or not constraints else math.inf
-        objective = _single(data, _settings(space, data, fixed.get(OBJECTIVE), known), before, relearn=relearn)
+        objective = _single(data, _settings(data, fixed.get(OBJECTIVE), known), before, relearn=relearn)
     models: dict[str, Predictor] = {}
     for constraint in constraints:
         rows = [i for i, trial in enumerate(trials) if constraint.name in trial.constraints]
         if rows:
-            data = _data(X[rows], [trials[i].constraints[constraint.name] for i in rows], constraint.threshold)
-            settings = _settings(space, data, fixed.get(constraint.name), constraint.threshold)
+            data = _data(points[rows], [trials[i].constraints[constraint.name] for i in rows], constraint.threshold)
+            settings = _settings(data, fixed.get(constraint.name), constraint.threshold)
             before = earlier.constraints.get(constraint.name) if earlier is not None else None
             models[constraint.name] = _single(data, settings, before, relearn=relearn)
     limits = {name: model.threshold for name, model in models.items()}
     any_stable = any(not trial.crashed for trial in trials)
-    return Surrogates(objective, models, limits, any_stable, compression, _data(X, told))
+    return Surrogates(objective, models, limits, any_stable, compression, _data(points, told))
 
 
 def _single(
@@ -233,14 +230,15 @@ def _data(X: Tensor, values: Sequence[float | None], threshold: float | None = N
     return HybridData(X, above, observed, costs)
 
 
-def _settings(space: Space, data: HybridData, fixed: FixedModel | None, threshold: float | None) -> ModelSettings:
+def _settings(data: HybridData, fixed: FixedModel | None, threshold: float | None) -> ModelSettings:
+    dimension = data.X.shape[-1]
     if fixed is not None:
-        return fixed.settings(space.dimension, threshold)
+        return fixed.settings(dimension, threshold)
     if data.observed.numel() == 0:
         # Labels of one kind teach no lengthscale: explore with one that shrinks with the gaps between
         # trials, so that the largest gap stays the likeliest place of a success.
-        kernel = make_kernel(space.dimension, "matern32")
-        gap = len(data.X) ** (-1.0 / space.dimension)
-        kernel.base_kernel.lengthscale = max(0.03, 0.25 * math.sqrt(space.dimension) * gap)
+        kernel = make_kernel(dimension, "matern32")
+        gap = len(data.X) ** (-1.0 / dimension)
+        kernel.base_kernel.lengthscale = max(0.03, 0.25 * math.sqrt(dimension) * gap)
         return ModelSettings(kernel=kernel, threshold=threshold, standardize=False)
     return ModelSettings(threshold=threshold)
