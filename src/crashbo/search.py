@@ -12,11 +12,12 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.analytic import LogExpectedImprovement
 from torch import Tensor
 
+from crashbo.acquisition.ascent import Slope
 from crashbo.acquisition.entropy import MinValueEntropySearch
 from crashbo.acquisition.failures import success_somewhere
 from crashbo.acquisition.improvement import ConstrainedMinValueEntropySearch
 from crashbo.acquisition.likely_entropy import LikelyEntropy
-from crashbo.acquisition.maximise import Effort, Maximum, Round, Score, Slope, maximise, sobol
+from crashbo.acquisition.maximise import Effort, Maximum, Round, Score, maximise, sobol
 from crashbo.acquisition.minimum import Limit, MinimumSampler, PathwiseMinimum, VirtualMinimum
 from crashbo.errors import InputError
 from crashbo.models.coupled_predictor import CoupledPredictor
@@ -384,7 +385,7 @@ class Search:
             self._looked,
             slope=slope,
             round_=self.round_,
-            effort=Effort(precision=self._precision),
+            effort=self._effort(),
             allowed=safe if floor and bool(safe(self._looked).any()) else fresh,
         )
 
@@ -398,10 +399,11 @@ class Search:
         close = (steps.norm(dim=-1) < _CLOSE).tolist()[::-1]
         return close.index(False) if False in close else len(close)
 
-    @property
-    def _precision(self) -> float:
-        """Of a maximum, relative: scores are logs, so a quick search may be coarse; the paper's is not."""
-        return Effort.precision if self.options.fixed else _COARSE
+    def _effort(self) -> Effort:
+        """Of a maximum: scores are logs, so a quick search may be coarse; the paper's is not."""
+        if self.options.fixed:
+            return Effort()
+        return Effort(rounds=24 + 3 * self._dimension, precision=_COARSE)
 
     def _guesses(self) -> Tensor:
         """The trials and points around them, near and far, `3n x d`; of many trials the best."""
@@ -421,8 +423,7 @@ class Search:
             The point, and whether success is likely enough there; if nowhere, the likeliest point.
         """
         models = self.models
-        effort = Effort(precision=self._precision)
-        safest = maximise(models.log_success, self._looked, round_=self.round_, effort=effort)
+        safest = maximise(models.log_success, self._looked, round_=self.round_, effort=self._effort())
         if safest.value < self._floor or not models.any_stable:
             return safest.point, safest.value >= self._floor
         scale = models.objective.unit
@@ -439,7 +440,7 @@ class Search:
             score,
             torch.cat([self._look(1024), safest.point.unsqueeze(0)]),
             round_=self.round_,
-            effort=Effort(starts=8, iterations=60, precision=self._precision),
+            effort=replace(self._effort(), starts=8, rounds=60),
             allowed=allowed,
         )
         return found.point, True

@@ -1,18 +1,15 @@
 """Global maximisation over the unit cube, with integer and categorical coordinates."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy.optimize import minimize
 from torch import Tensor
 
-Array = NDArray[np.float64]
+from crashbo.acquisition.ascent import Array, Slope, ascend
+
 Score = Callable[[Tensor], Tensor]
-Slope = Callable[[Array], tuple[Array, Array]]
 Round = Callable[[Tensor], Tensor]
 
 
@@ -22,12 +19,12 @@ class Effort:
 
     Attributes:
         starts: best points refined by gradient.
-        iterations: of L-BFGS-B, all starts together.
-        precision: of the sum of their scores, relative.
+        rounds: evaluations of all that are still refined.
+        precision: of a score, relative but at least of 1.
     """
 
     starts: int = 6
-    iterations: int = 30
+    rounds: int = 60
     precision: float = 2.2e-9
 
 
@@ -61,7 +58,7 @@ def maximise(
 ) -> Maximum:
     """Maximise a score over the unit cube.
 
-    Points all over the cube first, then L-BFGS-B from the best of them; discrete
+    Points all over the cube first, then BFGS from the best of them; discrete
     coordinates are rounded inside the score, so gradients move the continuous ones, and a
     final hill climb changes discrete ones one at a time.
 
@@ -81,7 +78,8 @@ def maximise(
     steps = slope or _by_autograd(score)
     if round_ is not None:
         steps = _rounding(steps, round_, best_points)
-    refined = rounded(_ascend(steps, best_points, effort))
+    climbed = ascend(steps, best_points.numpy(), rounds=effort.rounds, precision=effort.precision)
+    refined = rounded(torch.from_numpy(climbed))
     candidates = torch.cat([refined, best_points])
     scores = torch.cat([_evaluate(score, refined, allowed), best_values])
     winner = int(scores.argmax())
@@ -112,7 +110,7 @@ def _by_autograd(score: Score) -> Slope:
 
 def _rounding(steps: Slope, round_: Round, points: Tensor) -> Slope:
     """The scores of rounded points, which change with the continuous coordinates only."""
-    moved = points.clone().requires_grad_()
+    moved = points[:1].clone().requires_grad_()
     total = round_(moved).sum()
     free = torch.autograd.grad(total, moved)[0].numpy() if total.requires_grad else 0.0
 
@@ -121,28 +119,6 @@ def _rounding(steps: Slope, round_: Round, points: Tensor) -> Slope:
         return values, gradients * free
 
     return rounded
-
-
-def _ascend(steps: Slope, start: Tensor, effort: Effort) -> Tensor:
-    """Refine all starting points together."""
-    shape = start.shape
-
-    def negative(flat: Array) -> tuple[float, Array]:
-        values, gradients = steps(flat.reshape(shape))
-        total = float(values.sum())
-        if not math.isfinite(total):
-            return 1e300, np.zeros_like(flat)
-        return -total, -np.nan_to_num(gradients, nan=0.0).ravel()
-
-    result = minimize(
-        negative,
-        start.detach().numpy().ravel().copy(),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, 1.0)] * start.numel(),
-        options={"maxiter": effort.iterations, "ftol": effort.precision},
-    )
-    return torch.from_numpy(result.x.reshape(shape)).clamp(0.0, 1.0)
 
 
 def _climb(

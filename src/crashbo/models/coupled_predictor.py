@@ -172,10 +172,43 @@ class CoupledPredictor(Model):
             for length in (self.cost_length, self.margin_length)
         )
         noise = torch.randn(count, len(self.targets), dtype=torch.float64, generator=generator)
-        prior = CoupledPaths(self, shared, own, None)
-        values = torch.cat([prior.latent(self.cost_X)[0], prior.latent(self.margin_X)[1]], -1)
+        k, rest = len(self.cost_X), math.sqrt(self.own)
+        values = self._amplitude * shared(self._both)
+        values[:, k:] += rest * own(self.margin_X)
         gap = self.targets - values - self.variances.sqrt() * noise
-        return CoupledPaths(self, shared, own, torch.cholesky_solve(gap.mT, self.factor).mT)
+        update = torch.cholesky_solve(gap.mT, self.factor).mT
+        return CoupledPaths(
+            self,
+            _Path(shared, self._both, self.cost_length, self._amplitude * update),
+            _Path(own, self.margin_X, self.margin_length, rest * update[:, k:]),
+        )
+
+
+@dataclass(frozen=True)
+class _Path:
+    """Draws of one latent (`s` of them): prior draws and their corrections towards what is known.
+
+    Attributes:
+        prior: random features.
+        points: `m x d`, where something is known.
+        lengthscale: `d`.
+        update: `s x m`.
+    """
+
+    prior: Features
+    points: Tensor
+    lengthscale: Tensor
+    update: Tensor
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """Evaluate at `p x d` or `s x p x d`, `s x p`."""
+        flat, prior = X.reshape(-1, X.shape[-1]), self.prior
+        waves = torch.addmm(prior.phases, flat, prior.frequencies.mT).cos_()
+        # Distances from inner products: their rounding is harmless to a kernel that is smooth at 0.
+        r = torch.cdist(flat / self.lengthscale, self.points / self.lengthscale).mul_(math.sqrt(5))
+        known = r.square().div_(3).add_(r).add_(1).mul_(r.neg_().exp_())
+        rows = torch.cat([waves, known], -1)
+        return combine(rows, X, torch.cat([prior.weights, self.update], -1))
 
 
 @dataclass(frozen=True)
@@ -184,26 +217,18 @@ class CoupledPaths:
 
     Attributes:
         predictor: the model they come from.
-        shared, own: random features of f / s and of h.
-        update: `s x m`, correction towards the data; None for prior draws.
+        shared, own: draws of f / s and of h.
     """
 
     predictor: CoupledPredictor
-    shared: Features
-    own: Features
-    update: Tensor | None
+    shared: _Path
+    own: _Path
 
     @torch.no_grad()
     def latent(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Standardised cost and margin at `p x d` or `s x p x d`, `s x p` each."""
-        model = self.predictor
-        shared = self.shared(X)
-        cost = model.deviation * shared
-        margin = model.correlation * shared + math.sqrt(model.own) * self.own(X)
-        if self.update is None:
-            return cost, margin
-        on_cost, on_margin = model.cross(X.reshape(-1, X.shape[-1]))
-        return cost + combine(on_cost, X, self.update), margin + combine(on_margin, X, self.update)
+        model, shared = self.predictor, self.shared(X)
+        return model.deviation * shared, model.correlation * shared + math.sqrt(model.own) * self.own(X)
 
     def __call__(self, X: Tensor) -> Tensor:
         """Costs at `p x d` or `s x p x d`, `s x p`, in their own units."""

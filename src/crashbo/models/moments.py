@@ -5,7 +5,7 @@ dispatching operations and walking back through them; here both directions are a
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,17 +39,22 @@ class Component:
     amplitude: Array
     first: int = 0
 
-    def correlation(self, x: Array) -> tuple[Array, Array]:
-        """R at `p x d`, `p x m`, and F with dR / dx_j = -F (x_j - points_j) / lengthscale_j^2."""
-        distance = cdist(x / self.lengthscale, self.points / self.lengthscale)
+    def correlation(self, x: Array) -> tuple[Array, Callable[[], Array]]:
+        """R at `p x d`, `p x m`, and what gives F with dR / dx_j = -F (x_j - points_j) / lengthscale_j^2."""
+        r = cdist(x / self.lengthscale, self.points / self.lengthscale)
         if math.isinf(self.smoothness):
-            value = np.exp(-0.5 * np.square(distance))
-            return value, value
-        r = math.sqrt(2 * self.smoothness) * distance
+            value = np.exp(-0.5 * np.square(r))
+            return value, lambda: value
+        r *= math.sqrt(2 * self.smoothness)
         decay = np.exp(-r)
         if self.smoothness == 1.5:
-            return (1 + r) * decay, 3 * decay
-        return (1 + r + np.square(r) / 3) * decay, (5 / 3) * (1 + r) * decay
+            return (1 + r) * decay, lambda: 3 * decay
+        value = r * r
+        value /= 3
+        value += r
+        value += 1
+        value *= decay
+        return value, lambda: (5 / 3) * (1 + r) * decay
 
 
 class PointMoments:
@@ -119,7 +124,8 @@ class PointMoments:
             by_cross[0] = by_cross[0] - grown[4][:, None] * solved[1]
             by_cross[1] = by_cross[1] - grown[4][:, None] * solved[0]
         total = np.zeros_like(x)
-        for one, slope in zip(self.components, slopes, strict=True):
+        for one, slope_of in zip(self.components, slopes, strict=True):
+            slope = slope_of()
             columns = slice(one.first, one.first + slope.shape[1])
             weight = slope * sum(by_cross[o][:, columns] * one.amplitude[o] for o in range(self.outputs))
             total -= (x * weight.sum(1)[:, None] - weight @ one.points) / np.square(one.lengthscale)
