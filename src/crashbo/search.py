@@ -34,7 +34,7 @@ _WARNING = 0.4  # correlation of crashes and costs from which on high costs warn
 _FAR_LESS = 0.3  # what safe points promise, as a share of what likely ones do, that lets a search cross over
 _STRICT = 3000.0  # logs of score lost per log of success probability that a cautious search misses
 _CLOSE, _LONG = 0.05, 0.4  # lengthscales within which trials are in one place, longer ones counting as 0.4
-_COARSE = 1e-5
+_COARSE = 1e-5  # relative precision of a maximum's log
 _GUESSES = 100  # trials that a search looks around
 _ENTROPIES = ("mes", "mesco")
 _SAMPLERS: dict[str, MinimumSampler] = {"pathwise": PathwiseMinimum(), "virtual": VirtualMinimum()}
@@ -400,10 +400,14 @@ class Search:
         return close.index(False) if False in close else len(close)
 
     def _effort(self) -> Effort:
-        """Of a maximum: scores are logs, so a quick search may be coarse; the paper's is not."""
+        """Of a maximum: scores are logs, so a quick search may be coarse; the paper's is not.
+
+        In many dimensions the highest peaks of information lie in the corners of the cube, which teach little about
+        the minimum: a short climb stays with what looked promising.
+        """
         if self.options.fixed:
             return Effort()
-        return Effort(rounds=24 + 3 * self._dimension, precision=_COARSE)
+        return Effort(rounds=max(10, 34 - 4 * self._dimension), precision=_COARSE)
 
     def _guesses(self) -> Tensor:
         """The trials and points around them, near and far, `3n x d`; of many trials the best."""
