@@ -19,6 +19,7 @@ from crashbo.models.surrogates import FixedModel, Surrogates, build_surrogates
 from crashbo.outcome import Constraint, Trial, check_outcome
 from crashbo.search import Caution, Options, Search, make_round
 from crashbo.space import Space
+from crashbo.threads import few_threads
 
 AcquisitionName = Literal["auto", "cmes", "mes", "mesco", "logei"]
 _FORMAT = 1
@@ -162,7 +163,8 @@ class Optimizer:
         """
         if not self._trials or not self.space.dimension:
             return {}
-        return self._signed(self.surrogates().expected_thresholds())
+        with few_threads(len(self._trials)):
+            return self._signed(self.surrogates().expected_thresholds())
 
     @property
     def crash_relation(self) -> str:
@@ -201,11 +203,12 @@ class Optimizer:
         elif self._begins(number):
             suggestion = Suggestion(self._initial_point(number), number, Reason("initial"))
         else:
-            point, mode = self.search().next()
-            with torch.no_grad():
-                success = float(self.surrogates().log_success(point.point.unsqueeze(0)).exp())
+            with few_threads(len(self._trials)):
+                point, mode = self.search().next()
+                models = self.surrogates()
+                with torch.no_grad():
+                    success = float(models.log_success(point.point.unsqueeze(0)).exp())
             seconds = time.perf_counter() - begin
-            models = self.surrogates()
             why = Reason(mode, point.value, success, self._signed(models.thresholds), seconds, models.correlation)
             suggestion = Suggestion(self.space.decode(point.point.numpy()), number, why)
         self._pending[number] = suggestion
@@ -297,16 +300,17 @@ class Optimizer:
         return self._learning.models(len(self._trials))
 
     def _build(self, count: int, earlier: Surrogates | None = None, *, relearn: bool = False) -> Surrogates:
-        return build_surrogates(
-            self._tried()[:count],
-            self._trials[:count],
-            self.constraints,
-            sign=self.sign,
-            fixed=self.options.fixed,
-            crashes=self.options.crash_model,
-            earlier=earlier,
-            relearn=relearn,
-        )
+        with few_threads(count):
+            return build_surrogates(
+                self._tried()[:count],
+                self._trials[:count],
+                self.constraints,
+                sign=self.sign,
+                fixed=self.options.fixed,
+                crashes=self.options.crash_model,
+                earlier=earlier,
+                relearn=relearn,
+            )
 
     def copy(self) -> "Optimizer":
         """An optimizer of its own in the same state, which need not learn anew what this one has learned."""
@@ -375,11 +379,12 @@ class Optimizer:
         """
         if not self.space.dimension:
             return self._only_guess()
-        models = self.surrogates()
-        point, feasible = self._search(self.seed).best()
-        with torch.no_grad():
-            mean, deviation = (float(value) for value in models.moments(point))
-            success = float(models.log_success(point).exp())
+        with few_threads(len(self._trials)):
+            models = self.surrogates()
+            point, feasible = self._search(self.seed).best()
+            with torch.no_grad():
+                mean, deviation = (float(value) for value in models.moments(point))
+                success = float(models.log_success(point).exp())
         if not models.any_stable:
             mean, deviation = math.nan, math.nan
         return Best(self.space.decode(point.numpy()), self.sign * mean, deviation, success, feasible)

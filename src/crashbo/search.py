@@ -12,12 +12,11 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.analytic import LogExpectedImprovement
 from torch import Tensor
 
-from crashbo.acquisition.ascent import Slope
 from crashbo.acquisition.entropy import MinValueEntropySearch
 from crashbo.acquisition.failures import success_somewhere
 from crashbo.acquisition.improvement import ConstrainedMinValueEntropySearch
 from crashbo.acquisition.likely_entropy import LikelyEntropy
-from crashbo.acquisition.maximise import Effort, Maximum, Round, Score, maximise, sobol
+from crashbo.acquisition.maximise import Effort, Maximum, Round, Score, Slope, maximise, sobol
 from crashbo.acquisition.minimum import Limit, MinimumSampler, PathwiseMinimum, VirtualMinimum
 from crashbo.errors import InputError
 from crashbo.models.coupled_predictor import CoupledPredictor
@@ -34,7 +33,7 @@ _WARNING = 0.4  # correlation of crashes and costs from which on high costs warn
 _FAR_LESS = 0.3  # what safe points promise, as a share of what likely ones do, that lets a search cross over
 _STRICT = 3000.0  # logs of score lost per log of success probability that a cautious search misses
 _CLOSE, _LONG = 0.05, 0.4  # lengthscales within which trials are in one place, longer ones counting as 0.4
-_COARSE = 1e-5  # relative precision of a maximum's log
+_COARSE, _BRIEF = 1e-5, 40  # relative precision of a maximum's log, and evaluations to find it
 _GUESSES = 100  # trials that a search looks around
 _ENTROPIES = ("mes", "mesco")
 _SAMPLERS: dict[str, MinimumSampler] = {"pathwise": PathwiseMinimum(), "virtual": VirtualMinimum()}
@@ -400,14 +399,8 @@ class Search:
         return close.index(False) if False in close else len(close)
 
     def _effort(self) -> Effort:
-        """Of a maximum: scores are logs, so a quick search may be coarse; the paper's is not.
-
-        In many dimensions the highest peaks of information lie in the corners of the cube, which teach little about
-        the minimum: a short climb stays with what looked promising.
-        """
-        if self.options.fixed:
-            return Effort()
-        return Effort(rounds=max(10, 34 - 4 * self._dimension), precision=_COARSE)
+        """Of a maximum: scores are logs, so a quick search may be coarse; the paper's is not."""
+        return Effort() if self.options.fixed else Effort(evaluations=_BRIEF, precision=_COARSE)
 
     def _guesses(self) -> Tensor:
         """The trials and points around them, near and far, `3n x d`; of many trials the best."""
@@ -444,7 +437,7 @@ class Search:
             score,
             torch.cat([self._look(1024), safest.point.unsqueeze(0)]),
             round_=self.round_,
-            effort=replace(self._effort(), starts=8, rounds=60),
+            effort=replace(self._effort(), starts=8, iterations=60, evaluations=1000),
             allowed=allowed,
         )
         return found.point, True

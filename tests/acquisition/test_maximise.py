@@ -97,7 +97,7 @@ def test_many_cells_are_climbed():
         peak([0.512, 0.3]),
         look(2, count=8, round_=to_grid(100)),
         round_=to_grid(100),
-        effort=Effort(starts=1, rounds=5),
+        effort=Effort(starts=1, iterations=5),
     )
     assert abs(float(found.point[0]) - 0.515) <= 0.03
 
@@ -120,7 +120,7 @@ def test_all_points_given_are_looked_at():
     def score(X):
         return -((X - needle).norm(dim=-1) + 1e-9).sqrt() - (X - needle).norm(dim=-1).gt(1e-6).double()
 
-    found = maximise(score, torch.cat([look(2, count=16), needle[None]]), effort=Effort(starts=2, rounds=5))
+    found = maximise(score, torch.cat([look(2, count=16), needle[None]]), effort=Effort(starts=2, iterations=3))
     assert torch.allclose(found.point, needle)
 
 

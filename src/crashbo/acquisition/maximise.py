@@ -1,16 +1,19 @@
 """Global maximisation over the unit cube, with integer and categorical coordinates."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize
 from torch import Tensor
 
-from crashbo.acquisition.ascent import Array, Slope, ascend
-
+Array = NDArray[np.float64]
 Score = Callable[[Tensor], Tensor]
 Round = Callable[[Tensor], Tensor]
+Slope = Callable[[Array], tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
@@ -19,12 +22,14 @@ class Effort:
 
     Attributes:
         starts: best points refined by gradient.
-        rounds: evaluations of all that are still refined.
-        precision: of a score, relative but at least of 1.
+        iterations: of L-BFGS-B, all starts together.
+        evaluations: of all starts together.
+        precision: of the sum of their scores, relative.
     """
 
     starts: int = 6
-    rounds: int = 60
+    iterations: int = 30
+    evaluations: int = 1000
     precision: float = 2.2e-9
 
 
@@ -58,7 +63,7 @@ def maximise(
 ) -> Maximum:
     """Maximise a score over the unit cube.
 
-    Points all over the cube first, then BFGS from the best of them; discrete
+    Points all over the cube first, then L-BFGS-B from the best of them; discrete
     coordinates are rounded inside the score, so gradients move the continuous ones, and a
     final hill climb changes discrete ones one at a time.
 
@@ -78,8 +83,7 @@ def maximise(
     steps = slope or _by_autograd(score)
     if round_ is not None:
         steps = _rounding(steps, round_, best_points)
-    climbed = ascend(steps, best_points.numpy(), rounds=effort.rounds, precision=effort.precision)
-    refined = rounded(torch.from_numpy(climbed))
+    refined = rounded(_ascend(steps, best_points, effort))
     candidates = torch.cat([refined, best_points])
     scores = torch.cat([_evaluate(score, refined, allowed), best_values])
     winner = int(scores.argmax())
@@ -119,6 +123,28 @@ def _rounding(steps: Slope, round_: Round, points: Tensor) -> Slope:
         return values, gradients * free
 
     return rounded
+
+
+def _ascend(steps: Slope, start: Tensor, effort: Effort) -> Tensor:
+    """Refine all starting points together."""
+    shape = start.shape
+
+    def negative(flat: Array) -> tuple[float, Array]:
+        values, gradients = steps(flat.reshape(shape))
+        total = float(values.sum())
+        if not math.isfinite(total):
+            return 1e300, np.zeros_like(flat)
+        return -total, -np.nan_to_num(gradients, nan=0.0).ravel()
+
+    result = minimize(
+        negative,
+        start.detach().numpy().ravel().copy(),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, 1.0)] * start.numel(),
+        options={"maxiter": effort.iterations, "maxfun": effort.evaluations, "ftol": effort.precision},
+    )
+    return torch.from_numpy(result.x.reshape(shape)).clamp(0.0, 1.0)
 
 
 def _climb(
