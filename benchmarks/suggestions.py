@@ -8,6 +8,10 @@ does not happen at every trial, is counted at its share, and the first one, of a
 started. `--growth` shows CrashBO alone, up to 1000 trials, and where its time goes.
 """
 
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before anything imports torch: for the peers, CrashBO sees to it itself
+
 import argparse
 import json
 import time
