@@ -399,8 +399,14 @@ class Search:
         return close.index(False) if False in close else len(close)
 
     def _effort(self) -> Effort:
-        """Of a maximum: scores are logs, so a quick search may be coarse; the paper's is not."""
-        return Effort() if self.options.fixed else Effort(evaluations=_BRIEF, precision=_COARSE)
+        """Of a maximum: scores are logs, so a quick search may be coarse; the paper's is not.
+
+        Constraints leave narrow paths between them, which take longer to follow.
+        """
+        if self.options.fixed:
+            return Effort()
+        most = Effort.evaluations if self.models.constraints else _BRIEF
+        return Effort(evaluations=most, precision=_COARSE)
 
     def _guesses(self) -> Tensor:
         """The trials and points around them, near and far, `3n x d`; of many trials the best."""

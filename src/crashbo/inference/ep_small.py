@@ -142,8 +142,10 @@ class _Anderson:
                 self.count = 0
             else:
                 self.step = min(1.1 * self.step, 0.9)
-                slot = self.count % len(self.dx)
-                self.dx[slot], self.df[slot] = x - self.last[0], f - self.last[1]
+                if self.count == len(self.dx):
+                    self.dx[:-1], self.df[:-1] = self.dx[1:], self.df[1:]
+                    self.count -= 1
+                self.dx[self.count], self.df[self.count] = x - self.last[0], f - self.last[1]
                 self.count += 1
         if mismatch <= self.best and not failed:
             self.best_pair, self.best = (x, f), mismatch
@@ -158,7 +160,7 @@ class _Anderson:
         _, gamma, info = lapack.dposv(gram, scaled @ (f * scale), lower=1)
         if info:
             return plain, plain
-        return plain - gamma @ dx - self.step * (gamma @ df), plain
+        return plain - gamma @ (dx + self.step * df), plain
 
 
 def ep_small(

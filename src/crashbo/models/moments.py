@@ -49,10 +49,8 @@ class Component:
         decay = np.exp(-r)
         if self.smoothness == 1.5:
             return (1 + r) * decay, lambda: 3 * decay
-        value = r * r
-        value /= 3
-        value += r
-        value += 1
+        value = 1 + r
+        value += np.square(r) / 3
         value *= decay
         return value, lambda: (5 / 3) * (1 + r) * decay
 
