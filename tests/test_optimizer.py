@@ -583,3 +583,20 @@ def test_initial_trials_of_a_finite_space_do_not_repeat_a_crash(choices):
             assert dict(params) not in tried
             tried.append(dict(params))
             optimizer.tell(params, CRASHED)
+
+
+def test_a_second_ask_in_between_does_not_count_points_twice(monkeypatch):
+    optimizer = Optimizer({"x": (0.0, 1.0)}, seed=0)
+    for x in (0.1, 0.5, 0.9):
+        optimizer.tell({"x": x}, x)
+    encode, others = crashbo.Space.encode, []
+
+    def interrupted(space, params):
+        if not others:  # as another thread would
+            others.append(None)
+            others[0] = optimizer._tried()
+        return encode(space, params)
+
+    monkeypatch.setattr(crashbo.Space, "encode", interrupted)
+    for found in (optimizer._tried(), others[0], optimizer._tried()):
+        assert found.squeeze(-1).tolist() == pytest.approx([0.1, 0.5, 0.9])

@@ -281,8 +281,10 @@ class Optimizer:
 
     def _tried(self) -> Tensor:
         """Where all trials were made, `n x d` in the unit cube."""
-        self._rows += [self.space.encode(trial.params) for trial in self._trials[len(self._rows) :]]
-        return self._points(self._rows)
+        known, trials = self._rows, tuple(self._trials)
+        # A new list, so that threads that ask at the same time cannot add a row twice.
+        self._rows = rows = known + [self.space.encode(trial.params) for trial in trials[len(known) :]]
+        return self._points(rows)
 
     def _points(self, encoded: Sequence[np.ndarray]) -> Tensor:
         return torch.from_numpy(np.array(encoded).reshape(len(encoded), self.space.dimension))

@@ -152,3 +152,18 @@ def test_a_slope_of_its_own_leads_to_the_same_maximum() -> None:
         )
         torch.testing.assert_close(quick.point, plain.point, rtol=1e-5, atol=1e-5)
     assert asked
+
+
+def test_effort_limits_the_evaluations() -> None:
+    asked = []
+
+    def slope(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        asked.append(x)
+        shifted = x - 0.37
+        return np.cos(20 * shifted).sum(-1), -20 * np.sin(20 * shifted)
+
+    maximise(wavy, look(6), slope=slope, effort=Effort(evaluations=3))
+    few = len(asked)
+    maximise(wavy, look(6), slope=slope)
+    assert few <= 3 + 20  # a line search that has begun is ended
+    assert few < len(asked) - few

@@ -23,7 +23,7 @@ class Effort:
     Attributes:
         starts: best points refined by gradient.
         iterations: of L-BFGS-B, all starts together.
-        evaluations: of all starts together.
+        evaluations: of all starts together, after which no further iteration begins.
         precision: of the sum of their scores, relative.
     """
 

@@ -57,8 +57,15 @@ class SmallCosts:
             raise NumericalError("the covariance of the observed costs is not positive definite.")
         weights, _ = lapack.dpotrs(factor, self.costs, lower=1)
         half_log_det = float(np.log(factor.diagonal()).sum())
-        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-        return weights, np.tril(inverse) + np.tril(inverse, -1).T, half_log_det
+        return weights, inverse_of(factor), half_log_det
+
+
+def inverse_of(factor: Array) -> Array:
+    """Inverse of a matrix from its lower Cholesky factor, zeros above, which is overwritten."""
+    half, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    half.flat[:: len(half) + 1] *= 0.5
+    inverse: Array = half + half.T
+    return inverse
 
 
 def squared_differences(X: Array) -> Array:

@@ -20,7 +20,7 @@ from scipy.linalg import lapack
 
 from crashbo.errors import NumericalError
 from crashbo.inference.base import NOISE_FLOOR, WIDTH_FLOOR
-from crashbo.inference.costs_small import matern52, squared_differences
+from crashbo.inference.costs_small import inverse_of, matern52, squared_differences
 from crashbo.inference.ep import EPOptions, small_settings
 from crashbo.inference.ep_small import SmallResult, ep_small
 
@@ -168,9 +168,7 @@ class SmallCoupled:
         factor, info = lapack.dpotrf(joint.T, lower=1, clean=1, overwrite_a=1)
         if info:
             raise NumericalError("the covariance of costs and margins is not positive definite.")
-        half, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-        half.flat[:: len(total) + 1] *= 0.5  # what dpotri leaves is half of a symmetric matrix, zeros above
-        g = half + half.T
+        g = inverse_of(factor)
         g *= root
         g *= root[:, None]
         b = g @ (target / total)
