@@ -35,6 +35,15 @@ def test_whoever_watches_sees_progress(demo):
     assert bests == sorted(bests, reverse=True)
 
 
+def test_the_threshold_shown_never_lies_below_a_cost_that_held(demo):
+    result, seen = demo
+    costs = [trial.objective for trial in result.optimizer.trials]
+    shown = [(one.number, one.threshold) for one in seen if one.threshold is not None]
+    assert shown
+    for number, threshold in shown:
+        assert all(threshold >= cost for cost in costs[:number] if cost is not None)
+
+
 def test_pictures_and_report_are_left_behind(demo):
     result, _ = demo
     assert [path.name for path in result.files] == [

@@ -141,6 +141,8 @@ def _step(study: Study, number: int, total: int, outcome: Outcome, threshold: fl
     records = study.records()
     costs = [one.objective for one in records if one.objective is not None]
     last = f"crashed: {outcome.reason}" if outcome.cost is None else f"balanced, cost {outcome.cost:.3g}"
+    if threshold is not None:
+        threshold = max([threshold, *costs])  # it was learned before this trial, which may have held above it
     return Step(number, total, number - len(costs), min(costs, default=None), last, threshold)
 
 
