@@ -1,6 +1,6 @@
 """The demo: tune the simulated pole-balancing robot, keep the study, leave a report."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,14 @@ class Step:
     best: float | None
     last: str
     threshold: float | None
+
+    @classmethod
+    def after(cls, costs: Sequence[float | None], total: int, outcome: Outcome, threshold: float | None) -> "Step":
+        """The step that ended with `outcome`; `threshold` was learned before it, so a cost that held may exceed it."""
+        held = [cost for cost in costs if cost is not None]
+        last = f"crashed: {outcome.reason}" if outcome.cost is None else f"balanced, cost {outcome.cost:.3g}"
+        shown = None if threshold is None else max([threshold, *held])
+        return cls(len(costs), total, len(costs) - len(held), min(held, default=None), last, shown)
 
 
 @dataclass(frozen=True)
@@ -115,7 +123,8 @@ def run_demo(folder: Path, *, seed: int = 0, trials: int = TRIALS, watch: Callab
         else:
             recording.tell(study, asked.number, outcome.cost)
         if watch is not None:
-            watch(_step(study, number + 1, trials, outcome, asked.thresholds.get("objective")))
+            costs = [one.objective for one in study.records()]
+            watch(Step.after(costs, trials, outcome, asked.thresholds.get("objective")))
     optimizer = asking.use_sampler(study).optimizer(study.inner)
     params = optimizer.best().params
     checks = range(10_000 * (seed + 1), 10_000 * (seed + 1) + _CHECKS)
@@ -135,15 +144,6 @@ def _new_study(folder: Path, seed: int) -> Study:
     while study_exists(place := find_place(str(folder / "study.db"), f"demo-{number}")):
         number += 1
     return create_study(place, Definition(_ROBOT.space, seed=seed))
-
-
-def _step(study: Study, number: int, total: int, outcome: Outcome, threshold: float | None) -> Step:
-    records = study.records()
-    costs = [one.objective for one in records if one.objective is not None]
-    last = f"crashed: {outcome.reason}" if outcome.cost is None else f"balanced, cost {outcome.cost:.3g}"
-    if threshold is not None:
-        threshold = max([threshold, *costs])  # it was learned before this trial, which may have held above it
-    return Step(number, total, number - len(costs), min(costs, default=None), last, threshold)
 
 
 def _files(folder: Path, optimizer: Optimizer, shown: dict[str, Outcome]) -> tuple[Path, ...]:
