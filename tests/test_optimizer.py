@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 import crashbo
 from crashbo import CRASHED, VIOLATED, Constraint, InputError, Optimizer, Options
+from crashbo.optimizer import describe_relation
+from crashbo.search import Caution
 
 LINE = {"x": (0.0, 1.0)}
 SQUARE = {"x": (0.0, 1.0), "y": (-2.0, 2.0)}
@@ -152,6 +154,29 @@ def test_reasons_say_why():
     assert why.thresholds == optimizer.surrogates().thresholds
     assert why.seconds > 0
     assert str(why).startswith("mes; success probability")
+
+
+@pytest.mark.parametrize(
+    ("correlation", "words"),
+    [(None, "not known yet"), (0.9, "look like high"), (0.5, "go with high"), (0.0, "unrelated"), (-0.9, "is low")],
+)
+def test_the_relation_of_crashes_is_put_in_words(correlation, words):
+    assert words in describe_relation(correlation)
+
+
+def test_random_crashes_keep_nobody_away():
+    optimizer = Optimizer(SQUARE, options=QUICK)
+    rng = np.random.default_rng(0)
+    for x, y in rng.uniform([0, -2], [1, 2], size=(40, 2)).tolist():
+        optimizer.tell({"x": x, "y": y}, CRASHED if rng.random() < 0.25 else cost({"x": x}) + 0.1 * y**2)
+    crashes = sum(trial.crashed for trial in optimizer.trials)
+    assert optimizer.crash_relation.startswith("Crashes look random: they strike about")
+    best, suggestion = optimizer.best(), optimizer.ask()
+    assert best.feasible
+    assert best.params["x"] == pytest.approx(0.3, abs=0.02)
+    assert best.success_probability == suggestion.why.success_probability == pytest.approx(1 - crashes / 40, abs=0.05)
+    assert optimizer.search().caution == Caution()
+    assert "objective" not in optimizer.thresholds
 
 
 def test_while_all_crash_it_looks_for_success():

@@ -169,8 +169,10 @@ class Optimizer:
     @property
     def crash_relation(self) -> str:
         """What crashes have to do with the objective, in words."""
-        known = self._trials and self.space.dimension
-        return describe_relation(self.surrogates().correlation if known else None, self.direction)
+        if not self._trials or not self.space.dimension:
+            return describe_relation(None)
+        models = self.surrogates()
+        return describe_relation(models.correlation, self.direction, chance=models.chance)
 
     def _signed(self, thresholds: dict[str, float]) -> dict[str, float]:
         return {name: value * self.sign if name == "objective" else value for name, value in thresholds.items()}
@@ -207,7 +209,7 @@ class Optimizer:
                 point, mode = self.search().next()
                 models = self.surrogates()
                 with torch.no_grad():
-                    success = float(models.log_success(point.point.unsqueeze(0)).exp())
+                    success = float(models.success(point.point.unsqueeze(0)))
             seconds = time.perf_counter() - begin
             why = Reason(mode, point.value, success, self._signed(models.thresholds), seconds, models.correlation)
             suggestion = Suggestion(self.space.decode(point.point.numpy()), number, why)
@@ -273,11 +275,11 @@ class Optimizer:
         )
 
     def _caution(self) -> Caution:
-        """How careful to be: failures before the first success do not count."""
-        failures = [trial.failed for trial in self._trials]
+        """How careful to be: failures before the first success do not count, nor crashes that strike anywhere."""
+        models = self.surrogates()
+        failures = [trial.failed and not (models.chance and trial.crashed) for trial in self._trials]
         first = failures.index(False) + 1 if False in failures else len(failures)
-        correlation = self.surrogates().correlation
-        return self.options.caution(failures, first, correlation=correlation)
+        return self.options.caution(failures, first, correlation=models.correlation)
 
     def _tried(self) -> Tensor:
         """Where all trials were made, `n x d` in the unit cube."""
@@ -386,7 +388,7 @@ class Optimizer:
             point, feasible = self._search(self.seed).best()
             with torch.no_grad():
                 mean, deviation = (float(value) for value in models.moments(point))
-                success = float(models.log_success(point).exp())
+                success = float(models.success(point))
         if not models.any_stable:
             mean, deviation = math.nan, math.nan
         return Best(self.space.decode(point.numpy()), self.sign * mean, deviation, success, feasible)
@@ -479,13 +481,16 @@ def _same(some: Sequence[Trial], others: Sequence[Trial], count: int) -> bool:
     return len(some) == len(others) == count and same
 
 
-def describe_relation(correlation: float | None, direction: str = "minimize") -> str:
+def describe_relation(correlation: float | None, direction: str = "minimize", *, chance: float = 0.0) -> str:
     """Say in words what crashes have to do with the objective.
 
     Args:
         correlation: as in `Reason`.
         direction: of the optimization.
+        chance: probability that a trial crashes wherever it is made, if crashes have no place.
     """
+    if chance:
+        return f"Crashes look random: they strike about {chance:.0%} of trials, wherever these are made."
     if correlation is None:
         return "It is not known yet what crashes have to do with the objective."
     bad, good = ("high", "low") if direction == "minimize" else ("low", "high")

@@ -161,7 +161,7 @@ class Thinker:
         models = optimizer.surrogates()
         with torch.no_grad():
             mean, std = (float(value) for value in models.moments(point))
-            success = float(models.log_success(point).exp())
+            success = float(models.success(point))
             others = {name: [float(value) for value in one.moments(point)] for name, one in models.constraints.items()}
         return {
             "objective": [optimizer.sign * mean, std] if models.any_stable else None,
@@ -214,7 +214,7 @@ class Thinker:
         with torch.no_grad():
             mean, std = models.moments(grid)
             layers = {"mean": optimizer.sign * mean, "std": std} if models.any_stable else {}
-            layers["success"] = models.log_success(grid).exp()
+            layers["success"] = models.success(grid)
             for name, one in models.constraints.items():
                 values, deviation = one.moments(grid)
                 layers[f"constraint:{name}"] = values

@@ -64,6 +64,12 @@ class SmallResult:
     last_change: float
     converged: bool
 
+    @classmethod
+    def silent(cls, n: int) -> "SmallResult":
+        """Of labels that say nothing."""
+        zero = np.zeros(n)
+        return cls(zero, zero, zero, zero, zero, 0.0, 0, 0.0, True)
+
 
 def truncation_small(z: Array) -> tuple[Array, Array, Array]:
     """`tilted.truncation` in NumPy."""

@@ -41,6 +41,8 @@ class CoupledFit:
         coupling: hyperparameters.
         ep: the result for the margins, relative to the threshold.
         offset, scale: of the costs.
+        rival: the hyperparameters if crashes had a place, where they strike at random (see
+            `crashbo.models.chance`) and `coupling` has none for them; else None.
     """
 
     data: HybridData
@@ -48,6 +50,7 @@ class CoupledFit:
     ep: SmallResult
     offset: float
     scale: float
+    rival: Coupling | None = None
 
     def with_trials(self, new: HybridData) -> "CoupledFit":
         """Return the fit after more trials: hyperparameters and scale stay.
@@ -67,6 +70,16 @@ class CoupledFit:
     def with_lengthscales(self, factor: float) -> "CoupledFit":
         """Return the fit with other lengthscales of the cost, all else as it is: labels say what they said."""
         return replace(self, coupling=replace(self.coupling, cost_lengthscale=factor * self.coupling.cost_lengthscale))
+
+    @property
+    def placed(self) -> Coupling:
+        """The hyperparameters to learn on from, crashes having a place."""
+        return self.rival or self.coupling
+
+    @property
+    def chance(self) -> float:
+        """Probability that a trial crashes wherever it is made; 0 if crashes have a place."""
+        return 0.0 if self.rival is None else (int(self.data.crashed.sum()) + 1) / (len(self.data.X) + 5)
 
     @property
     def correlation(self) -> float:

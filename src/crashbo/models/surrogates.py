@@ -10,8 +10,8 @@ from torch import Tensor
 
 from crashbo.data import HybridData
 from crashbo.errors import InputError
+from crashbo.models.chance import fit_crashes, with_trials
 from crashbo.models.compression import Compression, choose_compression
-from crashbo.models.coupled import fit_coupled
 from crashbo.models.coupled_predictor import CoupledPredictor
 from crashbo.models.fit import Fit, ModelSettings, fit
 from crashbo.models.hyperparameters import KernelName, make_kernel
@@ -91,6 +91,8 @@ class Surrogates:
     def expected_thresholds(self) -> dict[str, float]:
         """Posterior means of the thresholds: what to report as the learned limits."""
         found = {name: self.constraints[name].fit.expected_threshold() for name in self.limits}
+        if self.chance:
+            return found
         if isinstance(self.objective, CoupledPredictor):
             # What a cost alone would have to exceed, whatever else makes trials crash.
             return {OBJECTIVE: self.absorbed().expected_threshold(), **found}
@@ -111,8 +113,17 @@ class Surrogates:
             return self.objective.correlation
         return 1.0 if self.any_stable and bool(self.objective.fit.data.crashed.any()) else None
 
+    @property
+    def chance(self) -> float:
+        """Probability that a trial crashes wherever it is made, where crashes have no place; else 0."""
+        return self.objective.fit.chance if isinstance(self.objective, CoupledPredictor) else 0.0
+
+    def success(self, X: Tensor) -> Tensor:
+        """Probability that nothing fails at `... x d`."""
+        return (1 - self.chance) * self.log_success(X).exp()
+
     def log_success(self, X: Tensor) -> Tensor:
-        """Log probability that nothing fails at `... x d`, the objective's crash included."""
+        """Log probability that nothing fails at `... x d` because of the place: what a search can avoid."""
         return self.objective.log_success(X) + self.log_constraints(X)
 
     def log_weight(self, X: Tensor) -> Tensor:
@@ -182,9 +193,9 @@ def build_surrogates(
     if crashes != "absorb" and crashed and data.observed.numel():
         kept = before.fit if isinstance(before, CoupledPredictor) else None
         if kept is None or relearn:
-            pair = fit_coupled(data, relation=crashes, start=None if kept is None else kept.coupling)
+            pair = fit_crashes(data, relation=crashes, start=None if kept is None else kept.placed)
         else:
-            pair = kept.with_trials(_rest(data, kept.data))
+            pair = with_trials(kept, _rest(data, kept.data))
         objective = CoupledPredictor(pair)
     else:
         known = None if crashed or not constraints else math.inf

@@ -127,7 +127,7 @@ def line(
     return Line(
         axis=axis,
         curves=tuple(curves),
-        success=models.log_success(grid).exp().numpy(),
+        success=models.success(grid).numpy(),
         acquisition=seen.acquisition(grid, params, (name,)).numpy(),
         unconstrained=None if unconstrained is None else unconstrained.numpy(),
         mode=MODES[seen.decision.mode],
@@ -168,7 +168,7 @@ def _curve(
         mean=sign * mean,
         std=std,
         threshold=threshold,
-        success=output_log_success(view, output, grid).exp().numpy(),
+        success=output_success(view, output, grid).numpy(),
         marks=marks,
         label_level=float(beyond) if threshold is None else threshold,
         truth=None if truth is None else true_values(view, axis, output, params, truth),
@@ -176,12 +176,12 @@ def _curve(
     )
 
 
-def output_log_success(view: View, output: str, grid: Tensor) -> Tensor:
-    """Log probability that one output does not fail."""
+def output_success(view: View, output: str, grid: Tensor) -> Tensor:
+    """Probability that one output does not fail."""
     models = view.models
     if output == OBJECTIVE:
-        return models.objective.log_success(grid)
-    return models.constraints[output].log_success(grid, threshold=models.limits[output])
+        return (1 - models.chance) * models.objective.log_success(grid).exp()
+    return models.constraints[output].log_success(grid, threshold=models.limits[output]).exp()
 
 
 def output_label(view: View, output: str) -> str:

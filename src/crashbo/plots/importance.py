@@ -61,12 +61,12 @@ def importance(source: Source, *, samples: int = 2048) -> Importance:
     dimension = seen.space.dimension
     drawn = sobol(samples, 2 * dimension, 0)
     first, second = (torch.from_numpy(seen.space.round(part.numpy())) for part in drawn.split(dimension, dim=1))
-    base, chance = models.moments(first)[0], models.log_success(first).exp()
+    base, chance = models.moments(first)[0], models.success(first)
     cost, success = [], []
     for block in seen.space.coordinates:
         moved = first.clone()
         moved[:, block.start : block.stop] = second[:, block.start : block.stop]
-        other = models.log_success(moved).exp()
+        other = models.success(moved)
         cost.append(_effect(base - models.moments(moved)[0], chance * other))
         success.append(_effect(chance - other, torch.ones_like(chance)))
     return _gather(seen, np.array(cost), np.array(success))

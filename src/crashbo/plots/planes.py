@@ -19,7 +19,7 @@ from crashbo.plots.data import (
     held_params,
     line,
     output_label,
-    output_log_success,
+    output_success,
     true_values,
 )
 from crashbo.plots.views import Source, View, modelled
@@ -141,7 +141,7 @@ def maps(
         best=place(seen.best.params),
         next=place(seen.decision.suggestion),
         pending=tuple(place(one) for one in seen.optimizer.pending),
-        success=seen.models.log_success(grid).exp().numpy().reshape(shape),
+        success=seen.models.success(grid).numpy().reshape(shape),
         safe_level=1 - seen.optimizer.options.delta,
         held=held_params(seen, params, (first, second)),
         infeasible=None if truth is None else _infeasible(horizontal, vertical, params, truth),
@@ -182,7 +182,7 @@ def _quantity(view: View, output: str, quantity: Quantity, grid: Tensor, acquisi
         mean, std = models.moments(grid, output)
         return std if quantity == "std" else mean * (view.sign if output == OBJECTIVE else 1.0)
     if quantity == "success":
-        return (models.log_success(grid) if output == OBJECTIVE else output_log_success(view, output, grid)).exp()
+        return models.success(grid) if output == OBJECTIVE else output_success(view, output, grid)
     if output != OBJECTIVE:
         return None
     return acquisition if quantity == "acquisition" else view.decision.normalised_unconstrained(grid)
