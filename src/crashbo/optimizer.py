@@ -220,13 +220,12 @@ class Optimizer:
     def _begins(self, number: int) -> bool:
         """Whether a suggestion is one of the quasi-random design.
 
-        So are the first ones; and every other one while nothing has succeeded for long: the models may look
-        in the wrong corner, a design never does.
+        So are the first ones; and all while nothing has succeeded for long: labels of one kind teach the models
+        where not to look, which takes them away from the faces as well, and a design leaves nothing out.
         """
         if len(self._trials) + len(self._pending) < self._initial or not self._trials or not self.space.dimension:
             return True
-        lost = len(self._trials) >= _LOST and all(trial.crashed for trial in self._trials)
-        return lost and number % 2 == 1
+        return len(self._trials) >= _LOST and all(trial.crashed for trial in self._trials)
 
     def _next_given(self) -> dict[str, Any] | None:
         """The first of the user's initial points that is neither out nor told."""
