@@ -12,6 +12,7 @@ from crashbo.acquisition.entropy import MinValueEntropySearch
 from crashbo.acquisition.failures import FailureAware
 from crashbo.errors import InputError
 from crashbo.models.surrogates import FixedModel
+from crashbo.optimizer import AcquisitionName
 from crashbo.search import Caution
 
 SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
@@ -111,17 +112,38 @@ def test_the_score_is_the_acquisition_that_botorch_users_get() -> None:
         torch.testing.assert_close(search.score("mesco")(X), botorch(X.unsqueeze(-2)))
 
 
+@pytest.mark.parametrize("mode", ["mes", "logei"])
 @pytest.mark.parametrize("options", [Options(risk=1.0), Options(), Options(crash_budget=2)])
-def test_the_quick_way_to_a_score_gives_its_values_and_gradients(options: Options) -> None:
+def test_the_quick_way_to_a_score_gives_its_values_and_gradients(options: Options, mode: str) -> None:
     search = border(options).search()
     X = torch.rand(40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    slope = search.slope("mes")
+    slope = search.slope(mode)
     assert slope is not None
     values, gradients = slope(X.detach().numpy())
-    plain = search.score("mes")(X)
+    plain = search.score(mode)(X)
     torch.testing.assert_close(torch.from_numpy(values), plain.detach(), rtol=1e-9, atol=1e-9)
     other = torch.autograd.grad(plain.sum(), X)[0]
     torch.testing.assert_close(torch.from_numpy(gradients), other, rtol=1e-6, atol=1e-6)
+
+
+def test_expected_improvement_takes_over_once_little_is_left_to_gain() -> None:
+    def bowl(acquisition: AcquisitionName) -> Optimizer:
+        optimizer = Optimizer({"x": (0.0, 1.0)}, acquisition=acquisition)
+        for x in (*torch.linspace(0, 1, 15).tolist(), 0.32, 0.33, 0.34):
+            optimizer.tell({"x": x}, CRASHED if x > 0.8 else (x - 0.33) ** 2)
+        return optimizer
+
+    quick, paper = bowl("auto"), bowl("mes")
+    assert quick.search().closing == "logei"
+    assert quick.ask().why.mode == "logei"
+    assert paper.ask().why.mode == "mes"
+    few = Optimizer({"x": (0.0, 1.0)})
+    for x in (0.1, 0.5, 0.9):
+        few.tell({"x": x}, CRASHED if x > 0.8 else (x - 0.33) ** 2)
+    assert few.ask().why.mode == "mes"
+    constrained = Optimizer({"x": (0.0, 1.0)}, constraints=[Constraint("g")])
+    assert not constrained._closes
+    assert not Optimizer({"x": (0.0, 1.0)}, options=Options(crashes="absorb"))._closes
 
 
 @pytest.mark.parametrize("acquisition", ["mes", "logei", "cmes"])

@@ -108,7 +108,8 @@ class Optimizer:
             space: the parameters.
             constraints: outputs beside the objective that must stay below a limit.
             direction: "minimize" or "maximize".
-            acquisition: "auto" (mES, or mESCO with constraints), "mes", "mesco" or "logei".
+            acquisition: "auto" (mES, and log EI once little is left to gain; mESCO with constraints), "mes",
+                "mesco", "cmes" or "logei".
             seed: same seed, same suggestions.
             initial_points: suggested first, in this order.
             options: how to search.
@@ -271,6 +272,7 @@ class Optimizer:
             self._round,
             self._caution(),
             tried[-4:],
+            "logei" if self._closes else None,
         )
 
     def _caution(self) -> Caution:
@@ -295,6 +297,14 @@ class Optimizer:
         if self.acquisition != "auto":
             return self.acquisition
         return "mesco" if self.constraints else "mes"
+
+    @property
+    def _closes(self) -> bool:
+        """Whether expected improvement takes over in the end, what is left being less than the noise mES knows of.
+
+        Not with constraints, nor where everything is the paper's.
+        """
+        return self.acquisition == "auto" and not self.constraints and self.options.crash_model != "absorb"
 
     def surrogates(self) -> Surrogates:
         """The models of all outputs for what has been told so far (costs negated if maximising)."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -12,10 +12,10 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.analytic import LogExpectedImprovement
 from torch import Tensor
 
-from crashbo.acquisition.entropy import MinValueEntropySearch
+from crashbo.acquisition.entropy import MinValueEntropySearch, noisy_information_small
 from crashbo.acquisition.failures import success_somewhere
 from crashbo.acquisition.improvement import ConstrainedMinValueEntropySearch
-from crashbo.acquisition.likely_entropy import LikelyEntropy
+from crashbo.acquisition.likely import LikelyGain, log_improvement_small
 from crashbo.acquisition.maximise import Effort, Maximum, Round, Score, Slope, maximise, sobol
 from crashbo.acquisition.minimum import Limit, MinimumSampler, PathwiseMinimum, VirtualMinimum
 from crashbo.errors import InputError
@@ -160,6 +160,7 @@ class Search:
         caution: how much success counts.
         latest: `k x d`, the last trials, the last one last. Several in one place show a model that is too sure of all
             others: the decision is then made with one that doubts.
+        closing: the acquisition that takes over once there is little left to gain; None: no other.
     """
 
     models: Surrogates
@@ -171,6 +172,7 @@ class Search:
     round_: Round | None
     caution: Caution = Caution()
     latest: Tensor | None = None
+    closing: str | None = None
 
     @property
     def _dimension(self) -> int:
@@ -193,8 +195,8 @@ class Search:
             found = self._maximise(self.score("success"))
             if found.value < self._floor:
                 return found, "success"
-        score, slope = self.score(self.acquisition), self.slope(self.acquisition)
-        return self._maximise(score, slope, floor=self._care.floor), self.acquisition
+        mode = self.acquisition if self.closing is None or not self._settled else self.closing
+        return self._maximise(self.score(mode), self.slope(mode), floor=self._care.floor), mode
 
     def score(self, mode: str) -> Score:
         """What is maximised in a mode, "success" or an acquisition's name: `m x d` to `m`, in logs."""
@@ -238,12 +240,19 @@ class Search:
     def slope(self, mode: str) -> Slope | None:
         """A score with its gradient in one go, where there is such a way: the default without constraints."""
         models, care = self._believing, self._care
-        if mode not in _ENTROPIES or models.constraints or self.options.fixed:
+        if mode not in (*_ENTROPIES, "logei") or models.constraints or self.options.fixed:
             return None
-        if not isinstance(models.objective, CoupledPredictor):
+        objective = models.objective
+        if not isinstance(objective, CoupledPredictor):
             return None
+        if mode == "logei":
+            best = float(self._incumbent(models))
+            gain = partial(log_improvement_small, best=best)
+        else:
+            minima = self._entropy(mode).minima.numpy()
+            gain = partial(noisy_information_small, minima=minima, noise_variance=objective.noise_variance)
         floor = math.log(care.floor) if care.floor else -math.inf
-        return LikelyEntropy(models.objective, self._entropy(mode).minima, 1 + care.power, floor, _STRICT)
+        return LikelyGain(objective, gain, 1 + care.power, floor, _STRICT)
 
     def _shortfall(self, log_success: Tensor) -> Tensor:
         """What a point loses that is less likely to succeed than caution asks for."""
@@ -256,21 +265,33 @@ class Search:
     @cached_property
     @torch.no_grad()
     def _care(self) -> Caution:
-        """Caution, given what there is to gain: expected improvement, in standard deviations of the costs."""
-        asked, models = self.caution, self._believing
+        """Caution, given what there is to gain."""
+        asked = self.caution
         if asked == Caution(floor=asked.floor):
             return asked
-        there, held = self._predict(self._looked)
-        u = (self._incumbent(models) - there.mean) / there.deviation
-        gain = torch.exp(-0.5 * u.square()) / math.sqrt(2 * math.pi) + u * torch.special.ndtr(u)
-        chance = (there.log_success + held).exp()
-        promise = there.deviation * gain * chance / models.objective.fit.scale
+        promise, chance = self._promise
         likely, safe = (float(torch.where(chance >= least, promise, 0.0).max()) for least in (0.5, 0.8))
         if asked.escape < 1 and safe < _FAR_LESS * likely and likely > _LITTLE:
             return Caution(floor=asked.escape)
         if float((promise * chance**asked.power).max()) < _LITTLE:
             return Caution(asked.power, max(asked.floor, asked.settled))
         return asked
+
+    @property
+    def _settled(self) -> bool:
+        """Whether there is little left to gain."""
+        return float(self._promise[0].max()) < _LITTLE
+
+    @cached_property
+    @torch.no_grad()
+    def _promise(self) -> tuple[Tensor, Tensor]:
+        """Expected improvement, in standard deviations of the costs, and success probability, at a first look."""
+        models = self._believing
+        there, held = self._predict(self._looked)
+        u = (self._incumbent(models) - there.mean) / there.deviation
+        gain = torch.exp(-0.5 * u.square()) / math.sqrt(2 * math.pi) + u * torch.special.ndtr(u)
+        chance = (there.log_success + held).exp()
+        return there.deviation * gain * chance / models.objective.fit.scale, chance
 
     def _predict(self, X: Tensor) -> tuple[Prediction, Tensor]:
         """The objective at `... x d`, and the log probability that all constraints hold there."""
