@@ -46,6 +46,7 @@ def test_high_costs_that_warn_of_crashes_need_no_caution() -> None:
     assert Options().caution(few, correlation=0.0) == Caution(2, 0.8, settled=0.9, escape=0.5)
     assert Options().caution(few, correlation=-0.9) == Caution(2, 0.8, settled=0.9, escape=1.0)
     assert Options(crash_budget=6).caution(failures, correlation=0.9) == Caution(floor=0.9)
+    assert Options(crash_budget=6).caution([False], spent=5) == Caution(floor=0.9)
 
 
 def test_no_caution_where_every_risk_is_taken_or_the_paper_is_followed() -> None:

@@ -70,7 +70,8 @@ class Best:
         params: where.
         mean, std: of the objective there, as modelled; NaN while no trial has a cost.
         success_probability: that nothing fails there.
-        feasible: whether that reaches 1 - delta. If not, this is the point most likely to succeed.
+        feasible: whether that reaches 1 - delta, crashes that strike at random aside. If not, this is the point most
+            likely to succeed.
     """
 
     params: dict[str, Any]
@@ -280,7 +281,8 @@ class Optimizer:
         models = self.surrogates()
         failures = [trial.failed and not (models.chance and trial.crashed) for trial in self._trials]
         first = failures.index(False) + 1 if False in failures else len(failures)
-        return self.options.caution(failures, first, correlation=models.correlation)
+        spent = sum(trial.failed for trial in self._trials)
+        return self.options.caution(failures, first, correlation=models.correlation, spent=spent)
 
     def _tried(self) -> Tensor:
         """Where all trials were made, `n x d` in the unit cube."""

@@ -28,7 +28,7 @@ from crashbo.space import Space
 Gain = Callable[[Tensor, Prediction], Tensor]
 _WINDOW, _STEP = 10, 4.0  # trials whose failures count as recent, and how each one too many divides the risk taken
 _LEAST = 0.01  # probability of failure that is accepted even when the budget is spent
-_LITTLE = 1e-3  # expected improvement, in standard deviations of the costs, that is not worth a risk
+_LITTLE = 1e-3  # expected improvement, in standard deviations of the costs, not worth a risk: a search settles
 _WARNING = 0.4  # correlation of crashes and costs from which on high costs warn of crashes
 _FAR_LESS = 0.3  # what safe points promise, as a share of what likely ones do, that lets a search cross over
 _STRICT = 3000.0  # logs of score lost per log of success probability that a cautious search misses
@@ -118,16 +118,26 @@ class Options:
     def _needs_absorption(self) -> bool:
         return OBJECTIVE in self.fixed or self.sampler == "virtual"
 
-    def caution(self, failures: Sequence[bool], start: int = 0, *, correlation: float | None = None) -> Caution:
+    def caution(
+        self,
+        failures: Sequence[bool],
+        start: int = 0,
+        *,
+        correlation: float | None = None,
+        spent: int | None = None,
+    ) -> Caution:
         """How careful the next suggestion should be.
 
         Args:
             failures: of all trials so far, in order.
             start: the first trial that counts: while nothing is known to succeed, failures are bad luck.
             correlation: of crashes and costs. Where crashes are high costs, low costs lead away from them.
+            spent: failures that count against the crash budget; None: those of `failures`.
         """
         recent, allowed = sum(failures[start:][-_WINDOW:]), self.risk * _WINDOW
-        left = math.inf if self.crash_budget is None else self.crash_budget - sum(failures)
+        left = (
+            math.inf if self.crash_budget is None else self.crash_budget - (sum(failures) if spent is None else spent)
+        )
         budget = 1 - min(max(_LEAST, 0.1 * left), 1.0)
         warned = correlation is not None and correlation > _WARNING
         if not recent or self.risk == 1 or self.fixed or warned:
