@@ -7,7 +7,7 @@ from crashbo.models.surrogates import Surrogates
 
 Known = tuple[int, Surrogates]  # models of so many first trials
 _EACH, _FULL = 12, 8  # trials up to which every new one is learned from, and from scratch
-_ENOUGH = 250  # trials to learn hyperparameters from
+_MANY, _ENOUGH = 100, 250  # trials to learn hyperparameters from, from scratch and from there on
 
 
 class Build(Protocol):
@@ -71,16 +71,16 @@ class Learning:
 def learning_sizes(count: int) -> tuple[int, int]:
     """How many of the first trials hyperparameters are learned from: with several starts, and from there on.
 
-    The former in steps of a half; the latter all of 12 trials, then in steps of a sixth. A few hundred
-    are enough.
+    The former in steps of a half, up to a hundred: where their valley is shows early. The latter all of 12
+    trials, then in steps of a sixth. A few hundred are enough.
     """
-    full = _stair(count, _FULL, 2)
-    return full, max(full, _stair(count, _EACH, 6))
+    full = _stair(min(count, _MANY), _FULL, 2)
+    return full, max(full, _stair(min(count, _ENOUGH), _EACH, 6))
 
 
 def _stair(count: int, first: int, share: int) -> int:
     """The last of the sizes 1, 2, ... `first`, then each larger by a share of itself, that is at most `count`."""
     size = min(count, first)
-    while (larger := size + max(2, size // share)) <= min(count, _ENOUGH):
+    while (larger := size + max(2, size // share)) <= count:
         size = larger
     return size
