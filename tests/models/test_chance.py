@@ -72,6 +72,16 @@ def test_few_crashes_always_have_a_place():
     assert fit_crashes(trials(anywhere, n=14)).rival is None
 
 
+def test_one_success_among_crashes_has_a_place():
+    data = trials(lambda X, _: np.arange(len(X)) != 7)
+    fit = fit_crashes(data)
+    assert fit.rival is None
+    success = CoupledPredictor(fit).log_success
+    here, far = data.X[7:8], GRID[(GRID - data.X[7]).norm(dim=-1) > 0.4]
+    assert success(here).exp() > 0.6
+    assert success(far).exp().max() < 0.5
+
+
 def test_crashes_in_one_spot_turn_out_to_have_a_place():
     fit = fit_crashes(trials(anywhere))
     assert fit.rival is not None

@@ -13,6 +13,7 @@ from crashbo.models.costs import learn_costs
 from crashbo.models.coupled import CoupledFit, Relation, fit_coupled
 
 _ENOUGH = 15  # trials before crashes may be called random: two or three of them always seem to have a place
+_MOST = 0.5  # share of crashes above which it is success that has a place, even where so few cannot show it
 _EXPLAINED = 1 / 3  # share of the labels' surprise that a place must explain
 _SURE = 8.0  # threshold of the margin, in its standard deviations, beyond which nothing crashes
 
@@ -45,7 +46,8 @@ def _judge(placed: CoupledFit, *, alone: Coupling | None = None) -> CoupledFit:
         placed: crashes have a place.
         alone: hyperparameters of the costs alone; None: learn them.
     """
-    if len(placed.data.X) < _ENOUGH or explained(placed) >= _EXPLAINED:
+    n, crashes = len(placed.data.X), int(placed.data.crashed.sum())
+    if n < _ENOUGH or crashes > _MOST * n or explained(placed) >= _EXPLAINED:
         return placed
     coupling = _learn_alone(placed) if alone is None else alone
     return replace(placed, coupling=coupling, ep=SmallResult.silent(len(placed.data.X)), rival=placed.coupling)
