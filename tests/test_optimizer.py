@@ -175,7 +175,7 @@ def test_random_crashes_keep_nobody_away():
     assert best.feasible
     assert best.params["x"] == pytest.approx(0.3, abs=0.02)
     assert best.success_probability == suggestion.why.success_probability == pytest.approx(1 - crashes / 40, abs=0.05)
-    assert optimizer.search().caution == Caution()
+    assert optimizer.search().caution == Caution(settled=0.9)
     assert "objective" not in optimizer.thresholds
 
 

@@ -21,32 +21,42 @@ WORKS, FAILS = False, True
 
 def test_caution_grows_with_recent_failures() -> None:
     options = Options(risk=0.2)
-    assert options.caution([]) == Caution()
+    assert options.caution([]) == Caution(settled=0.9)
     assert options.caution([FAILS] + [WORKS] * 9) == Caution(1, 0.0, settled=0.9, escape=0.5)
     floors = [options.caution([WORKS] * 5 + [FAILS] * count).floor for count in (2, 3, 4, 5)]
-    assert floors == pytest.approx([0.8, 0.95, 0.9875, 0.996875])
+    assert floors == pytest.approx([0.8, 0.95, 0.9875, 0.99])
     assert options.caution([FAILS] * 9 + [WORKS] * 10) == options.caution([])
 
 
 def test_failures_before_the_first_success_do_not_count() -> None:
-    assert Options().caution([FAILS] * 8 + [WORKS], start=8) == Caution()
+    calm = Caution(settled=0.9)
+    assert Options().caution([FAILS] * 8 + [WORKS], start=8) == calm
     optimizer = Optimizer(SQUARE, seed=0, options=Options(crashes="separate"))
     for point in SQUARE.sobol(6, 3):
         optimizer.tell(point, CRASHED)
     optimizer.tell({"x": 0.5, "y": 0.5}, 1.0)
-    assert optimizer.search().caution == Caution()
+    assert optimizer.search().caution == calm
     optimizer.tell({"x": 0.6, "y": 0.5}, CRASHED)
     assert optimizer.search().caution == Caution(1, 0.0, settled=0.9, escape=0.5)
 
 
-def test_high_costs_that_warn_of_crashes_need_no_caution() -> None:
+def test_failures_among_the_initial_points_do_not_count() -> None:
+    optimizer = Optimizer(SQUARE, seed=0, options=Options(crashes="separate", initial=5))
+    for number, point in enumerate(SQUARE.sobol(5, 3)):
+        optimizer.tell(point, float(number) if number < 2 else CRASHED)
+    assert optimizer.search().caution == Caution(settled=0.9)
+    optimizer.tell({"x": 0.6, "y": 0.5}, CRASHED)
+    assert optimizer.search().caution == Caution(1, 0.0, settled=0.9, escape=0.5)
+
+
+def test_high_costs_that_warn_of_crashes_need_no_caution_until_little_is_left_to_gain() -> None:
     failures = [WORKS] * 5 + [FAILS] * 5
-    assert Options().caution(failures, correlation=0.9) == Caution()
+    assert Options().caution(failures, correlation=0.9) == Caution(settled=0.9)
     few = [WORKS] * 8 + [FAILS] * 2
     assert Options().caution(few, correlation=0.0) == Caution(2, 0.8, settled=0.9, escape=0.5)
     assert Options().caution(few, correlation=-0.9) == Caution(2, 0.8, settled=0.9, escape=1.0)
-    assert Options(crash_budget=6).caution(failures, correlation=0.9) == Caution(floor=0.9)
-    assert Options(crash_budget=6).caution([False], spent=5) == Caution(floor=0.9)
+    assert Options(crash_budget=6).caution(failures, correlation=0.9) == Caution(floor=0.9, settled=0.9)
+    assert Options(crash_budget=6).caution([False], spent=5) == Caution(floor=0.9, settled=0.9)
 
 
 def test_no_caution_where_every_risk_is_taken_or_the_paper_is_followed() -> None:
@@ -199,6 +209,27 @@ def test_trials_in_one_place_make_the_search_doubt(repeats: int) -> None:
 def test_the_place_that_was_tried_again_and_again_is_left() -> None:
     there = stuck(4).ask()
     assert math.hypot(there["x"] - 0.2, there["y"]) > 0.01
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_that_doubts_does_not_forget_where_trials_crash(seed: int) -> None:
+    def cost(x: float, y: float) -> float:
+        return (x - 0.3) ** 2 + (y - 0.3) ** 2
+
+    def stuck_in_a_bowl(risk: float) -> Optimizer:
+        optimizer = Optimizer(SQUARE, seed=1, options=Options(risk=risk))
+        for point in SQUARE.sobol(24, seed):
+            optimizer.tell(point, CRASHED if cost(**point) > 0.15 else cost(**point))
+        for x, y in torch.cartesian_prod(*[torch.linspace(0.1, 0.5, 5)] * 2).tolist():
+            optimizer.tell({"x": x, "y": y}, cost(x, y))
+        for _ in range(4):
+            optimizer.tell({"x": 0.3, "y": 0.3}, 0.0)
+        return optimizer
+
+    careful, bold = stuck_in_a_bowl(0.2), stuck_in_a_bowl(1.0)
+    assert careful.search()._repeats == 3
+    assert careful.ask().why.success_probability >= 0.5
+    assert bold.ask().why.success_probability < 0.01
 
 
 def test_doubt_is_no_part_of_the_best_guess() -> None:

@@ -277,10 +277,14 @@ class Optimizer:
         )
 
     def _caution(self) -> Caution:
-        """How careful to be: failures before the first success do not count, nor crashes that strike anywhere."""
+        """How careful to be.
+
+        What failed before the first success does not count, nor among the initial points, which are not the
+        search's choice, nor crashes that strike anywhere.
+        """
         models = self.surrogates()
         failures = [trial.failed and not (models.chance and trial.crashed) for trial in self._trials]
-        first = failures.index(False) + 1 if False in failures else len(failures)
+        first = max(self._initial, failures.index(False) + 1 if False in failures else len(failures))
         spent = sum(trial.failed for trial in self._trials)
         return self.options.caution(failures, first, correlation=models.correlation, spent=spent)
 

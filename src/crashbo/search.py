@@ -26,12 +26,14 @@ from crashbo.outcome import is_number
 from crashbo.space import Space
 
 Gain = Callable[[Tensor, Prediction], Tensor]
+Allowed = Callable[[Tensor], Tensor]
 _WINDOW, _STEP = 10, 4.0  # trials whose failures count as recent, and how each one too many divides the risk taken
-_LEAST = 0.01  # probability of failure that is accepted even when the budget is spent
+_LEAST = 0.01  # probability of failure that is always accepted, even when the budget is spent
 _LITTLE = 1e-3  # expected improvement, in standard deviations of the costs, not worth a risk: a search settles
 _WARNING = 0.4  # correlation of crashes and costs from which on high costs warn of crashes
 _FAR_LESS = 0.3  # what safe points promise, as a share of what likely ones do, that lets a search cross over
 _STRICT = 3000.0  # logs of score lost per log of success probability that a cautious search misses
+_DOUBTED = 0.5  # success probability that a model must expect where one that doubts is asked in its place
 _CLOSE, _LONG = 0.05, 0.4  # lengthscales within which trials are in one place, longer ones counting as 0.4
 _COARSE, _BRIEF = 1e-5, 40  # relative precision of a maximum's log, and evaluations to find it
 _GUESSES = 100  # trials that a search looks around
@@ -140,12 +142,15 @@ class Options:
         )
         budget = 1 - min(max(_LEAST, 0.1 * left), 1.0)
         warned = correlation is not None and correlation > _WARNING
-        if not recent or self.risk == 1 or self.fixed or warned:
+        if self.risk == 1 or self.fixed:
             return Caution(floor=budget)
-        floor = 1 - self.risk * _STEP ** (allowed - recent) if recent >= allowed else 0.0
+        settled = 1 - 0.5 * self.risk
+        if not recent or warned:
+            return Caution(floor=budget, settled=settled)
+        floor = 1 - max(_LEAST, self.risk * _STEP ** (allowed - recent)) if recent >= allowed else 0.0
         tempting = correlation is not None and correlation < -_WARNING  # what promises most are the crashes
         escape = max(0.5, budget) if recent < 2 * allowed and not tempting else 1.0
-        return Caution(recent, max(floor, budget), 1 - 0.5 * self.risk, escape)
+        return Caution(recent, max(floor, budget), settled, escape)
 
     @property
     def crash_model(self) -> CrashModel:
@@ -169,7 +174,7 @@ class Search:
         round_: of discrete coordinates, None if there are none.
         caution: how much success counts.
         latest: `k x d`, the last trials, the last one last. Several in one place show a model that is too sure of all
-            others: the decision is then made with one that doubts.
+            others: the decision is then made with one that doubts, among points that the sure one expects to succeed.
         closing: the acquisition that takes over once there is little left to gain; None: no other.
     """
 
@@ -396,7 +401,7 @@ class Search:
         Args:
             score: see `score`.
             slope: see `slope`.
-            floor: success probability that the point must have, if any point looked at has it.
+            floor: success probability that the point must have, if any point looked at has it, or nearly the highest.
         """
         avoid = torch.cat([self.failed, self.pending])
 
@@ -406,18 +411,13 @@ class Search:
                 allowed &= torch.cdist(points, avoid).amin(-1) > 1e-6
             return allowed
 
-        @torch.no_grad()
-        def safe(points: Tensor) -> Tensor:
-            return fresh(points) & (self._log_success(points) >= math.log(floor) - 1e-6)
-
-        return maximise(
-            score,
-            self._looked,
-            slope=slope,
-            round_=self.round_,
-            effort=self._effort(),
-            allowed=safe if floor and bool(safe(self._looked).any()) else fresh,
-        )
+        allowed: Allowed = fresh
+        # A model that doubts what it knows of the costs has forgotten where high ones warn of crashes.
+        known = _DOUBTED if self._repeats and self.options.risk < 1 else 0.0
+        for log_success, least in ((self._log_success, floor), (self.models.log_success, known)):
+            if least:
+                allowed = _likely(allowed, log_success, least, self._looked)
+        return maximise(score, self._looked, slope=slope, round_=self.round_, effort=self._effort(), allowed=allowed)
 
     @property
     def _repeats(self) -> int:
@@ -478,6 +478,27 @@ class Search:
             allowed=allowed,
         )
         return found.point, True
+
+
+@torch.no_grad()
+def _likely(allowed: Allowed, log_success: Score, least: float, looked: Tensor) -> Allowed:
+    """Allow only what succeeds with a probability; if nothing does, what fails at most twice as often as the safest.
+
+    Args:
+        allowed: what was allowed before.
+        log_success: log probability of success, `m x d` to `m`.
+        least: the probability asked for.
+        looked: `k x d`, points that show what there is.
+    """
+    chances = log_success(looked)[allowed(looked)].exp()
+    safest = float(chances.max()) if len(chances) else 0.0
+    floor = least if safest >= least else max(2 * safest - 1, 0.0)
+
+    @torch.no_grad()
+    def likely(points: Tensor) -> Tensor:
+        return allowed(points) & (log_success(points).exp() >= floor - 1e-6)
+
+    return likely
 
 
 def make_round(space: Space) -> Round | None:
