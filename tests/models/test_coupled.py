@@ -91,12 +91,14 @@ def test_crashes_where_costs_are_low_give_a_negative_correlation():
     assert math.isinf(found.threshold)
 
 
-def test_one_crash_does_not_show_how_it_is_related_to_cost():
-    X = torch.rand(10, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-    crashed = torch.arange(10) == 4
+@pytest.mark.parametrize("seed", range(5))
+def test_one_crash_is_no_proof_that_low_costs_crash(seed):
+    X = torch.rand(10, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    costs = torch.sin(6 * X[:, 0]) + X[:, 1]
+    crashed = torch.arange(10) == costs.argmin()
     observed = (~crashed).nonzero().squeeze(-1)
-    fit = fit_coupled(HybridData(X, crashed, observed, torch.sin(6 * X[observed, 0]) + X[observed, 1]))
-    assert abs(fit.correlation) < 0.7
+    fit = fit_coupled(HybridData(X, crashed, observed, costs[observed]))
+    assert fit.correlation > -0.9
 
 
 def test_separate_models_are_uncorrelated():

@@ -26,7 +26,7 @@ Relation = Literal["coupled", "separate"]
 # Of the margin, whose prior variance is 1: an unexplored point succeeds with probability 0.87 or so.
 _THRESHOLD_PRIOR = (1.6, 1.0)
 _THRESHOLD_RANGE = (-6.0, 8.0)
-_CORRELATION_PRIOR = 0.5  # power of 1 - rho^2: a few crashes alone do not make it 1 or -1
+_CORRELATION_PRIOR = 0.5  # power of 1 - rho^2 below 0: a few crashes are no proof that the lowest costs crash
 _STARTS = {"coupled": (-0.9, 0.95), "separate": (0.0,)}  # of the correlation
 _EFFORT = {"ftol": 1e-5, "gtol": 1e-3}  # of L-BFGS-B: far finer than the posterior is wide
 _ROUGH, _FINE = 1e-2, 1e-4  # tolerance of EP while hyperparameters are learned, and of its result
@@ -207,7 +207,8 @@ def _log_prior(theta: Array) -> tuple[float, Array]:
     of_cost = [*range(d), 2 * d, 2 * d + 1]
     cost, slope[of_cost] = log_cost_prior(theta[of_cost])
     margin, slope[d : 2 * d] = log_lengthscale_prior(theta[d : 2 * d])
-    rho, own = theta[-2], 1 - theta[-2] ** 2
+    rho = min(theta[-2], 0.0)
+    own = 1 - rho**2
     slope[-2] = -2 * _CORRELATION_PRIOR * rho / own
     z = (theta[-1] - _THRESHOLD_PRIOR[0]) / _THRESHOLD_PRIOR[1]
     slope[-1] = -z / _THRESHOLD_PRIOR[1]
