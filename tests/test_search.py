@@ -24,7 +24,7 @@ def test_caution_grows_with_recent_failures() -> None:
     assert options.caution([]) == Caution(settled=0.9)
     assert options.caution([FAILS] + [WORKS] * 9) == Caution(1, 0.0, settled=0.9, escape=0.5)
     floors = [options.caution([WORKS] * 5 + [FAILS] * count).floor for count in (2, 3, 4, 5)]
-    assert floors == pytest.approx([0.8, 0.95, 0.9875, 0.99])
+    assert floors == pytest.approx([0.8, 0.95, 0.9875, 0.996875])
     assert options.caution([FAILS] * 9 + [WORKS] * 10) == options.caution([])
 
 
@@ -55,8 +55,8 @@ def test_high_costs_that_warn_of_crashes_need_no_caution_until_little_is_left_to
     few = [WORKS] * 8 + [FAILS] * 2
     assert Options().caution(few, correlation=0.0) == Caution(2, 0.8, settled=0.9, escape=0.5)
     assert Options().caution(few, correlation=-0.9) == Caution(2, 0.8, settled=0.9, escape=1.0)
-    assert Options(crash_budget=6).caution(failures, correlation=0.9) == Caution(floor=0.9, settled=0.9)
-    assert Options(crash_budget=6).caution([False], spent=5) == Caution(floor=0.9, settled=0.9)
+    assert Options(crash_budget=6).caution(failures, correlation=0.9) == Caution(floor=0.9, settled=0.9, budget=0.9)
+    assert Options(crash_budget=6).caution([False], spent=5) == Caution(floor=0.9, settled=0.9, budget=0.9)
 
 
 def test_no_caution_where_every_risk_is_taken_or_the_paper_is_followed() -> None:

@@ -28,7 +28,7 @@ from crashbo.space import Space
 Gain = Callable[[Tensor, Prediction], Tensor]
 Allowed = Callable[[Tensor], Tensor]
 _WINDOW, _STEP = 10, 4.0  # trials whose failures count as recent, and how each one too many divides the risk taken
-_LEAST = 0.01  # probability of failure that is always accepted, even when the budget is spent
+_LEAST = 0.01  # probability of failure that is accepted even when the budget is spent
 _LITTLE = 1e-3  # expected improvement, in standard deviations of the costs, not worth a risk: a search settles
 _WARNING = 0.4  # correlation of crashes and costs from which on high costs warn of crashes
 _FAR_LESS = 0.3  # what safe points promise, as a share of what likely ones do, that lets a search cross over
@@ -50,12 +50,14 @@ class Caution:
         floor: success probability that a suggestion must have where any point has it; 0: any.
         settled: the same once there is little left to gain.
         escape: the same, and power 0, where likely points promise far more than the safe ones; 1: never.
+        budget: the same for the crash budget's sake: where no point has it, the safest are left; 0: no budget.
     """
 
     power: float = 0.0
     floor: float = 0.0
     settled: float = 0.0
     escape: float = 1.0
+    budget: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -143,14 +145,14 @@ class Options:
         budget = 1 - min(max(_LEAST, 0.1 * left), 1.0)
         warned = correlation is not None and correlation > _WARNING
         if self.risk == 1 or self.fixed:
-            return Caution(floor=budget)
+            return Caution(floor=budget, budget=budget)
         settled = 1 - 0.5 * self.risk
         if not recent or warned:
-            return Caution(floor=budget, settled=settled)
-        floor = 1 - max(_LEAST, self.risk * _STEP ** (allowed - recent)) if recent >= allowed else 0.0
+            return Caution(floor=budget, settled=settled, budget=budget)
+        floor = 1 - self.risk * _STEP ** (allowed - recent) if recent >= allowed else 0.0
         tempting = correlation is not None and correlation < -_WARNING  # what promises most are the crashes
         escape = max(0.5, budget) if recent < 2 * allowed and not tempting else 1.0
-        return Caution(recent, max(floor, budget), settled, escape)
+        return Caution(recent, max(floor, budget), settled, escape, budget)
 
     @property
     def crash_model(self) -> CrashModel:
@@ -282,7 +284,7 @@ class Search:
     def _care(self) -> Caution:
         """Caution, given what there is to gain."""
         asked = self.caution
-        if asked == Caution(floor=asked.floor):
+        if asked == Caution(floor=asked.floor, budget=asked.budget):
             return asked
         promise, chance = self._promise
         likely, safe = (float(torch.where(chance >= least, promise, 0.0).max()) for least in (0.5, 0.8))
@@ -401,7 +403,7 @@ class Search:
         Args:
             score: see `score`.
             slope: see `slope`.
-            floor: success probability that the point must have, if any point looked at has it, or nearly the highest.
+            floor: success probability that the point must have, if any point looked at has it.
         """
         avoid = torch.cat([self.failed, self.pending])
 
@@ -415,8 +417,9 @@ class Search:
         # A model that doubts what it knows of the costs has forgotten where high ones warn of crashes.
         known = _DOUBTED if self._repeats and self.options.risk < 1 else 0.0
         for log_success, least in ((self._log_success, floor), (self.models.log_success, known)):
-            if least:
-                allowed = _likely(allowed, log_success, least, self._looked)
+            allowed = _likely(allowed, log_success, least, self._looked)
+        if floor and self.caution.budget:
+            allowed = _likely(allowed, self._log_success, self.caution.budget, self._looked, relax=True)
         return maximise(score, self._looked, slope=slope, round_=self.round_, effort=self._effort(), allowed=allowed)
 
     @property
@@ -481,17 +484,20 @@ class Search:
 
 
 @torch.no_grad()
-def _likely(allowed: Allowed, log_success: Score, least: float, looked: Tensor) -> Allowed:
-    """Allow only what succeeds with a probability; if nothing does, what fails at most twice as often as the safest.
+def _likely(allowed: Allowed, log_success: Score, least: float, looked: Tensor, *, relax: bool = False) -> Allowed:
+    """Allow only what succeeds with a probability, if anything does.
 
     Args:
         allowed: what was allowed before.
         log_success: log probability of success, `m x d` to `m`.
-        least: the probability asked for.
+        least: the probability asked for; 0: any.
         looked: `k x d`, points that show what there is.
+        relax: if nothing is that likely, what fails at most twice as often as the safest, instead of everything.
     """
-    chances = log_success(looked)[allowed(looked)].exp()
+    chances = log_success(looked)[allowed(looked)].exp() if least else looked.new_zeros(0)
     safest = float(chances.max()) if len(chances) else 0.0
+    if not least or (safest < least and not relax):
+        return allowed
     floor = least if safest >= least else max(2 * safest - 1, 0.0)
 
     @torch.no_grad()
