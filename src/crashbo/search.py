@@ -414,13 +414,20 @@ class Search:
             return allowed
 
         allowed: Allowed = fresh
-        # A model that doubts what it knows of the costs has forgotten where high ones warn of crashes.
-        known = _DOUBTED if self._repeats and self.options.risk < 1 else 0.0
-        for log_success, least in ((self._log_success, floor), (self.models.log_success, known)):
+        for log_success, least in ((self._log_success, floor), (self.models.log_success, self._known)):
             allowed = _likely(allowed, log_success, least, self._looked)
         if floor and self.caution.budget:
             allowed = _likely(allowed, self._log_success, self.caution.budget, self._looked, relax=True)
         return maximise(score, self._looked, slope=slope, round_=self.round_, effort=self._effort(), allowed=allowed)
+
+    @property
+    def _known(self) -> float:
+        """Success probability to keep to while the model doubts: it has forgotten where high costs warn of crashes.
+
+        Not where crashes are absorbed or constraints declared: there a model may be sure of a valley that is not the best.
+        """
+        coupled = isinstance(self.models.objective, CoupledPredictor) and not self.models.constraints
+        return _DOUBTED if self._repeats and coupled and self.options.risk < 1 else 0.0
 
     @property
     def _repeats(self) -> int:
