@@ -424,7 +424,7 @@ class Search:
     def _known(self) -> float:
         """Success probability to keep to while the model doubts: it has forgotten where high costs warn of crashes.
 
-        Not where crashes are absorbed or constraints declared: there a model may be sure of a valley that is not the best.
+        Not with absorbed crashes or constraints: there a model may be sure of a valley that is not the best.
         """
         coupled = isinstance(self.models.objective, CoupledPredictor) and not self.models.constraints
         return _DOUBTED if self._repeats and coupled and self.options.risk < 1 else 0.0
