@@ -14,7 +14,7 @@ from crashbo.models.costs import learn_costs
 Array = NDArray[np.float64]
 _FEWEST = 5  # costs that show what is usual
 _REACHES = (30.0, 3.0)
-_WORTH = 3.5  # nats that a compression must gain; by chance alone it gains one to three
+_WORTH = 2.0  # nats that a compression must gain
 _FAR = 0.999  # share of the reach beyond which nothing is told apart
 
 
