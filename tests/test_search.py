@@ -13,7 +13,7 @@ from crashbo.acquisition.failures import FailureAware
 from crashbo.errors import InputError
 from crashbo.models.surrogates import FixedModel
 from crashbo.optimizer import AcquisitionName
-from crashbo.search import Caution
+from crashbo.search import Caution, _likely
 
 SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 WORKS, FAILS = False, True
@@ -94,6 +94,34 @@ def test_a_spent_budget_keeps_the_search_where_success_is_sure() -> None:
     careful, bold = border(Options(crash_budget=0)), border(Options(risk=1.0))
     assert careful.ask().why.success_probability >= 0.99 - 1e-6
     assert bold.ask().why.success_probability < 0.9
+
+
+def test_a_floor_that_no_point_reaches_is_dropped_or_lowered_for_the_budget() -> None:
+    def allowed(points: torch.Tensor) -> torch.Tensor:
+        return points[:, 0] < 0.9
+
+    def log_success(points: torch.Tensor) -> torch.Tensor:
+        return points[:, 0].log()
+
+    looked = torch.linspace(0.05, 1.0, 20, dtype=torch.float64).unsqueeze(-1)  # the safest that is allowed: 0.85
+
+    def kept(least: float, *, relax: bool = False, where: torch.Tensor = looked) -> list[float]:
+        return looked[_likely(allowed, log_success, least, where, relax=relax)(looked)].squeeze(-1).tolist()
+
+    assert kept(0.0) == kept(0.95) == pytest.approx(looked[:17].squeeze(-1).tolist())
+    assert kept(0.8) == kept(0.8, relax=True) == pytest.approx([0.8, 0.85])
+    assert kept(0.95, relax=True) == pytest.approx([0.7, 0.75, 0.8, 0.85])
+    assert kept(0.95, relax=True, where=looked[19:]) == kept(0.0)  # nothing to look at: nothing to compare with
+
+
+def test_nothing_is_risked_once_little_is_left_to_gain() -> None:
+    optimizer = Optimizer({"x": (0.0, 1.0)}, seed=0)
+    for x in (*torch.linspace(0, 1, 15).tolist(), 0.32, 0.33, 0.34):
+        optimizer.tell({"x": x}, CRASHED if x > 0.8 else (x - 0.33) ** 2)
+    search = optimizer.search()
+    assert search._settled
+    assert search._care.floor >= 0.9
+    assert optimizer.ask().why.success_probability >= 0.9 - 1e-6
 
 
 def test_a_search_shows_the_score_that_it_maximises() -> None:

@@ -75,8 +75,9 @@ class Options:
             "separate": nothing; "coupled": learn it from the trials. "auto" is "coupled" where the
             hyperparameters are learned.
         risk: share of trials that may fail. While that share of the last ten or more did, only points are
-            suggested whose success is likely, the likelier the more failed; 1 never asks for that. Without
-            effect where crashes are high costs, and on fixed hyperparameters (the paper's way).
+            suggested whose success is likely, the likelier the more failed; 1 never asks for that. Where crashes
+            are high costs it counts only once little is left to gain; on fixed hyperparameters (the paper's
+            way) not at all.
         crash_budget: how many trials may fail in the whole run; the fewer are left, the surer a suggestion
             must be. None: no such limit. No promise: a surprise can always crash.
         raw: quasi-random points looked at when an acquisition is maximised.
@@ -501,9 +502,11 @@ def _likely(allowed: Allowed, log_success: Score, least: float, looked: Tensor, 
         looked: `k x d`, points that show what there is.
         relax: if nothing is that likely, what fails at most twice as often as the safest, instead of everything.
     """
-    chances = log_success(looked)[allowed(looked)].exp() if least else looked.new_zeros(0)
+    if not least:
+        return allowed
+    chances = log_success(looked)[allowed(looked)].exp()
     safest = float(chances.max()) if len(chances) else 0.0
-    if not least or (safest < least and not relax):
+    if safest < least and not relax:
         return allowed
     floor = least if safest >= least else max(2 * safest - 1, 0.0)
 
