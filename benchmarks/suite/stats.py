@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata, wilcoxon
+from scipy.stats import binomtest, rankdata, wilcoxon
 
 from benchmarks.suite.methods import OURS
 from benchmarks.suite.records import Row
@@ -128,6 +128,41 @@ def compare(mine: Mapping[int, Run], other: Mapping[int, Run], name: str) -> Com
     # The sign of the rank sum, not of the median: that is what the test is about.
     signed = float((np.sign(gap) * rankdata(np.abs(gap))).sum())
     return Comparison(name, len(seeds), p, "worse" if signed > 0 else "better")
+
+
+@dataclass(frozen=True)
+class HeadToHead:
+    """Two methods over all runs with the same problem and seed.
+
+    Attributes:
+        pairs: of runs.
+        lower: pairs in which ours ends with the lower regret.
+        p: of the two-sided sign test, ties left out.
+        crashes: per run, ours and the other's.
+    """
+
+    pairs: int
+    lower: int
+    p: float
+    crashes: tuple[float, float]
+
+
+def head_to_head(runs: Runs, mine: str, other: str) -> HeadToHead | None:
+    """Compare two methods run by run; None if they share no problem and seed.
+
+    Of few seeds of many problems that says more than medians, whose ranks hang on single runs.
+    """
+    both = [problem for problem in runs.values() if mine in problem and other in problem]
+    pairs = [
+        (one[mine][seed], one[other][seed]) for one in both for seed in sorted(one[mine].keys() & one[other].keys())
+    ]
+    if not pairs:
+        return None
+    ends = [(regret_at(ours), regret_at(others)) for ours, others in pairs]
+    lower, decided = sum(a < b for a, b in ends), sum(a != b for a, b in ends)
+    p = float(binomtest(lower, decided).pvalue) if decided else 1.0
+    ours, others = (sum(row.crashed for pair in pairs for row in pair[i]) / len(pairs) for i in (0, 1))
+    return HeadToHead(len(pairs), lower, p, (ours, others))
 
 
 def _finite(a: Array, b: Array) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
-from benchmarks.suite.methods import CRASHBO, method_names
+from benchmarks.suite.methods import CRASHBO, OURS, method_names
 from benchmarks.suite.records import Row
 from benchmarks.suite.stats import (
     Runs,
@@ -13,6 +13,7 @@ from benchmarks.suite.stats import (
     final_regrets,
     full_runs,
     group_runs,
+    head_to_head,
     mean_crashes,
     mean_ranks,
     median,
@@ -33,7 +34,7 @@ def render(rows: Sequence[Row]) -> str:
     if short:
         parts.append(f"{short} runs with fewer trials than others of the same problem are left out.")
     if any(CRASHBO in problem for problem in runs.values()):
-        parts += ["## CrashBO and the best peer", paired(runs)]
+        parts += ["## CrashBO and the best peer", paired(runs), "## CrashBO and every peer", run_by_run(runs)]
     parts += ["## Problem by problem", details(runs), "## Calibration", calibration(rows)]
     return "\n\n".join(parts) + "\n"
 
@@ -110,6 +111,19 @@ def paired(runs: Runs, mine: str = CRASHBO) -> str:
         "corrected for the number of problems; the verdict is on CrashBO. A peer converges if it is not significantly "
         "worse than the best peer and its median run succeeds."
     )
+    return _table(head, lines) + "\n\n" + note
+
+
+def run_by_run(runs: Runs, mine: str = CRASHBO) -> str:
+    """Return a line per peer: how often ours ends lower on the same problem and seed, and the crashes of both."""
+    lines = []
+    for method in _methods(runs):
+        found = head_to_head(runs, mine, method) if method not in OURS else None
+        if found is not None:
+            crashes = [f"{one:.1f}" for one in found.crashes]
+            lines.append([f"`{method}`", str(found.pairs), str(found.lower), f"{found.p:.1g}", *crashes])
+    head = ["peer", "pairs", "CrashBO's regret is lower in", "p", "crashes per run", "the peer's"]
+    note = "Runs on the same problem with the same seed; p of the two-sided sign test."
     return _table(head, lines) + "\n\n" + note
 
 

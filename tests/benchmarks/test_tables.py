@@ -4,7 +4,17 @@ import math
 
 import pytest
 from benchmarks.suite.records import Row
-from benchmarks.suite.stats import calibrate, compare, converging, group_runs, mean_ranks, peers, quartiles, regret_at
+from benchmarks.suite.stats import (
+    calibrate,
+    compare,
+    converging,
+    group_runs,
+    head_to_head,
+    mean_ranks,
+    peers,
+    quartiles,
+    regret_at,
+)
 from benchmarks.suite.tables import calibration_by_problem, render
 
 
@@ -69,6 +79,17 @@ def test_paired_test_by_hand():
     assert compare(never, never, "sobol").verdict == "same"
 
 
+def test_run_by_run_by_hand(rows):
+    # p: lower in all three; q: ties with random, which do not count in the test
+    found = head_to_head(group_runs(rows), "crashbo", "random")
+    assert (found.pairs, found.lower, found.crashes) == (6, 3, (0.5, 0.0))
+    assert found.p == pytest.approx(2 / 2**3)
+    found = head_to_head(group_runs(rows), "crashbo", "sobol")  # never succeeded on p, ahead on q
+    assert (found.pairs, found.lower, found.p) == (6, 3, 1.0)
+    assert head_to_head(group_runs(rows), "random", "random").p == 1.0
+    assert head_to_head(group_runs(rows), "crashbo", "vizier") is None
+
+
 def test_best_peer_and_safest_that_converges(rows):
     runs = group_runs(rows)
     assert peers(runs["p"]) == ["random", "sobol"]
@@ -96,6 +117,7 @@ def test_rendered_tables(rows):
     assert "| `crashbo` | 2 [1.5, 2.5] | 2 [1.5, 2.5] | 2 [1.5, 2.5] | 1.0 | 100.0 | 3 |" in text
     assert "| `sobol` | none [none, none] |" in text
     assert "| p | 2 | `random` 3 | 0.25 | same | 1.0 | `random` 0.0 | 3 |" in text
+    assert "| `random` | 6 | 3 | 0.2 | 0.5 | 0.0 |" in text
     assert text.index("### p") < text.index("### q")
 
 
