@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from crashbo.models.gpcr import GPCR as GPCR
     from crashbo.models.gpcr import fit_gpcr as fit_gpcr
     from crashbo.models.hyperparameters import make_kernel as make_kernel
-    from crashbo.models.surrogates import FixedModel as FixedModel
     from crashbo.optimizer import Optimizer as Optimizer
-    from crashbo.search import Options as Options
+    from crashbo.options import FixedModel as FixedModel
+    from crashbo.options import Options as Options
     from crashbo.space import Categorical as Categorical
     from crashbo.space import Float as Float
     from crashbo.space import Int as Int
@@ -31,8 +31,8 @@ _LAZY = {
     "Int": "crashbo.space",
     "Categorical": "crashbo.space",
     "Optimizer": "crashbo.optimizer",
-    "Options": "crashbo.search",
-    "FixedModel": "crashbo.models.surrogates",
+    "Options": "crashbo.options",
+    "FixedModel": "crashbo.options",
     "Result": "crashbo.minimization",
     "minimize": "crashbo.minimization",
     "GPCR": "crashbo.models.gpcr",

@@ -3,27 +3,29 @@
 import json
 import math
 import os
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args, overload
+from typing import Any, overload
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from crashbo.errors import InputError
-from crashbo.learning import Learning
-from crashbo.models.surrogates import FixedModel, Surrogates, build_surrogates
+from crashbo.history import OBJECTIVE, Direction, History
+from crashbo.options import Options, options_from_json
 from crashbo.outcome import Constraint, Trial, check_outcome
-from crashbo.search import Caution, Options, Search, make_round
+from crashbo.settings import Settings
 from crashbo.space import Space
+from crashbo.strategies import make_strategy
+from crashbo.strategies.base import Limit, Relation, Score, Strategy, Surrogate
+from crashbo.strategies.design import initial_count
+from crashbo.strategies.words import describe_relation
 from crashbo.threads import few_threads
 
-AcquisitionName = Literal["auto", "cmes", "mes", "mesco", "logei"]
-_FORMAT = 1
-_LOST = 12  # trials that all crashed
+_FORMAT, _FIRST_FORMAT = 2, 1
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,11 @@ class Reason:
     """Why a point was suggested.
 
     Attributes:
-        mode: "initial", "given", "success" (no safe point known: look for one), or the acquisition's name.
-        value: of the acquisition, in logs; None for initial points.
+        mode: "initial", "given", "success" (no safe point known: look for one), "gain", or the acquisition's name.
+        value: of what was maximised; None for initial points.
         success_probability: that nothing fails there; None for initial points.
-        thresholds: as estimated then.
-        correlation: of crashes and costs as learned then; None where there was nothing to learn it from.
+        thresholds: the most probable limits then.
+        relation: what crashes had to do with the objective then, as probabilities; empty while unknown.
         seconds: the suggestion took.
     """
 
@@ -44,13 +46,16 @@ class Reason:
     success_probability: float | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
     seconds: float = 0.0
-    correlation: float | None = None
+    relation: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         if self.mode in ("initial", "given"):
             return "an initial point" if self.mode == "initial" else "a point you gave"
-        aim = "the point most likely to succeed, no safe one being known" if self.mode == "success" else self.mode
-        return f"{aim}; success probability {self.success_probability:.2f}"
+        aims = {
+            "success": "the point most likely to succeed, no safe one being known",
+            "gain": "the largest expected gain, less the price of a crash",
+        }
+        return f"{aims.get(self.mode, self.mode)}; success probability {self.success_probability:.2f}"
 
 
 class Suggestion(dict[str, Any]):
@@ -64,14 +69,13 @@ class Suggestion(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Best:
-    """The best guess (`eq:min_cost_cons_boc`).
+    """The best guess.
 
     Attributes:
         params: where.
         mean, std: of the objective there, as modelled; NaN while no trial has a cost.
         success_probability: that nothing fails there.
-        feasible: whether that reaches 1 - delta, crashes that strike at random aside. If not, this is the point most
-            likely to succeed.
+        feasible: whether that reaches 1 - delta, random crashes aside. If not, this is the point most likely to succeed.
     """
 
     params: dict[str, Any]
@@ -89,7 +93,8 @@ class Best:
 class Optimizer:
     """Suggests trials (`ask`), learns from them (`tell`), and gives the best guess (`best`).
 
-    The same settings, seed and history give the same suggestions, in whatever process.
+    The same settings, seed and history give the same suggestions, in whatever process. Threads may share one: every
+    call takes a lock, so no number and no point is given out twice.
     """
 
     def __init__(
@@ -97,8 +102,9 @@ class Optimizer:
         space: Space | Mapping[str, Any],
         *,
         constraints: Sequence[Constraint] = (),
-        direction: Literal["minimize", "maximize"] = "minimize",
-        acquisition: AcquisitionName = "auto",
+        direction: Direction = "minimize",
+        strategy: str | Strategy = "default",
+        acquisition: str = "auto",
         seed: int = 0,
         initial_points: Sequence[Mapping[str, Any]] = (),
         options: Options | None = None,
@@ -109,40 +115,45 @@ class Optimizer:
             space: the parameters.
             constraints: outputs beside the objective that must stay below a limit.
             direction: "minimize" or "maximize".
-            acquisition: "auto" (mES, and log EI once little is left to gain; mESCO with constraints), "mes",
-                "mesco", "cmes" or "logei".
+            strategy: "default", "paper", or an object of your own (see `crashbo.strategies.base.Strategy`).
+            acquisition: of the paper's strategy: "mes", "mesco", or "auto", mESCO with constraints and mES without.
             seed: same seed, same suggestions.
             initial_points: suggested first, in this order.
             options: how to search.
         """
         self.space = space if isinstance(space, Space) else Space(space)
-        if isinstance(constraints, (str, Constraint)):
-            raise InputError(f"`constraints` must be a list; got {constraints!r}. Put it in brackets.")
-        if options is not None and not isinstance(options, Options):
-            raise InputError(f"`options` must be crashbo.Options or None; got {options!r}.")
-        self.constraints = tuple(_as_constraint(one) for one in constraints)
-        names = [one.name for one in self.constraints]
-        if len(set(names)) < len(names):
-            raise InputError(f"`constraints` must have different names; got {names}.")
-        if direction not in ("minimize", "maximize"):
-            raise InputError(f"`direction` must be 'minimize' or 'maximize'; got {direction!r}.")
-        if acquisition not in get_args(AcquisitionName):
-            allowed = ", ".join(map(repr, get_args(AcquisitionName)))
-            raise InputError(f"`acquisition` must be one of {allowed}; got {acquisition!r}.")
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise InputError(f"`seed` must be an integer >= 0; got {seed!r}.")
-        self.direction, self.acquisition, self.seed = direction, acquisition, seed
-        self.options = options or Options()
-        unknown = [name for name in self.options.fixed if name not in ("objective", *names)]
-        if unknown:
-            raise InputError(f"`options.fixed` must name outputs; got {unknown}, there are {['objective', *names]}.")
+        self.settings = Settings.check(constraints, direction, strategy, acquisition, seed, options)
         self.initial_points = [self.space.validate(params) for params in initial_points]
+        self.strategy: Strategy = make_strategy(self.settings.strategy)
         self._trials: list[Trial] = []
-        self._rows: list[np.ndarray] = []  # where they were made, as far as that was asked for; see `_tried`
         self._pending: dict[int, Suggestion] = {}
         self._asked = 0
-        self._learning = Learning(self._build, every_time=bool(self.options.fixed))
-        self._round = make_round(self.space)
+        self._lock = threading.RLock()
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The declared constraints."""
+        return self.settings.constraints
+
+    @property
+    def direction(self) -> Direction:
+        """Of the objective."""
+        return self.settings.direction
+
+    @property
+    def options(self) -> Options:
+        """How to search."""
+        return self.settings.options
+
+    @property
+    def acquisition(self) -> str:
+        """Of the paper's strategy."""
+        return self.settings.acquisition
+
+    @property
+    def seed(self) -> int:
+        """Of everything random."""
+        return self.settings.seed
 
     # --- what happened -----------------------------------------------------------------------
 
@@ -157,32 +168,70 @@ class Optimizer:
         return tuple(self._pending.values())
 
     @property
-    def thresholds(self) -> dict[str, float]:
-        """The learned limits of all outputs that have one, in their own units.
-
-        Expected values given all trials; the models themselves work with the most probable ones,
-        which hug the worst value seen and are the safer choice (`Reason.thresholds`).
-        """
-        if not self._trials or not self.space.dimension:
-            return {}
-        with few_threads(len(self._trials)):
-            return self._signed(self.surrogates().expected_thresholds())
-
-    @property
-    def crash_relation(self) -> str:
-        """What crashes have to do with the objective, in words."""
-        if not self._trials or not self.space.dimension:
-            return describe_relation(None)
-        models = self.surrogates()
-        return describe_relation(models.correlation, self.direction, chance=models.chance)
-
-    def _signed(self, thresholds: dict[str, float]) -> dict[str, float]:
-        return {name: value * self.sign if name == "objective" else value for name, value in thresholds.items()}
+    def history(self) -> History:
+        """Everything that strategies decide from, frozen."""
+        with self._lock:
+            return History(
+                self.space,
+                self.constraints,
+                self.direction,
+                self.options,
+                self.acquisition,
+                self.seed,
+                tuple(self._trials),
+                tuple(dict(one) for one in self._pending.values()),
+                self._asked,
+            )
 
     @property
     def sign(self) -> float:
         """1, or -1 if the objective is maximised: what costs are multiplied with before they are modelled."""
-        return 1.0 if self.direction == "minimize" else -1.0
+        return self.history.sign
+
+    # --- what the models say -----------------------------------------------------------------
+
+    def surrogate(self) -> Surrogate:
+        """The models of all outputs for what has been told so far (the objective minimised)."""
+        history = self.history
+        if not history.trials:
+            raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
+        with few_threads(len(history.trials)):
+            return self.strategy.surrogate(history)
+
+    def score(self) -> Score:
+        """What the next suggestion maximises once the initial points are out."""
+        history = self.history
+        with few_threads(len(history.trials)):
+            return self.strategy.score(history)
+
+    @property
+    def limits(self) -> dict[str, Limit]:
+        """The limits of all outputs that have one, each with its standard deviation, in the outputs' own units."""
+        if not self._trials or not self.space.dimension:
+            return {}
+        return self._signed(self.surrogate().limits)
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """The most probable limits of all outputs that have one, in their own units; one with nothing to say is absent."""
+        return {name: limit.value for name, limit in self.limits.items()}
+
+    @property
+    def relation(self) -> Relation | None:
+        """What crashes have to do with the objective, as probabilities; None while unknown."""
+        return self.surrogate().relation if self._trials and self.space.dimension else None
+
+    @property
+    def crash_relation(self) -> str:
+        """What crashes have to do with the objective, in words."""
+        return describe_relation(self.relation, self.direction)
+
+    def _signed(self, limits: Mapping[str, Limit]) -> dict[str, Limit]:
+        sign = self.sign
+        return {
+            name: Limit(limit.value * sign, limit.deviation) if name == OBJECTIVE else limit
+            for name, limit in limits.items()
+        }
 
     # --- ask ---------------------------------------------------------------------------------
 
@@ -199,35 +248,29 @@ class Optimizer:
         return [self._ask_one() for _ in range(n)]
 
     def _ask_one(self) -> Suggestion:
-        begin = time.perf_counter()
-        number = self._asked
-        given = self._next_given()
-        if given is not None:
-            suggestion = Suggestion(given, number, Reason("given"))
-        elif self._begins(number):
-            suggestion = Suggestion(self._initial_point(number), number, Reason("initial"))
-        else:
-            with few_threads(len(self._trials)):
-                point, mode = self.search().next()
-                models = self.surrogates()
-                with torch.no_grad():
-                    success = float(models.success(point.point.unsqueeze(0)))
-            seconds = time.perf_counter() - begin
-            why = Reason(mode, point.value, success, self._signed(models.thresholds), seconds, models.correlation)
-            suggestion = Suggestion(self.space.decode(point.point.numpy()), number, why)
-        self._pending[number] = suggestion
-        self._asked += 1
-        return suggestion
+        with self._lock:
+            begin = time.perf_counter()
+            given = self._next_given()
+            params, why = (given, Reason("given")) if given is not None else self._suggest(begin)
+            suggestion = Suggestion(params, self._asked, why)
+            self._pending[self._asked] = suggestion
+            self._asked += 1
+            return suggestion
 
-    def _begins(self, number: int) -> bool:
-        """Whether a suggestion is one of the quasi-random design.
-
-        So are the first ones; and all while nothing has succeeded for long: labels of one kind teach the models
-        where not to look, which takes them away from the faces as well, and a design leaves nothing out.
-        """
-        if len(self._trials) + len(self._pending) < self._initial or not self._trials or not self.space.dimension:
-            return True
-        return len(self._trials) >= _LOST and all(trial.crashed for trial in self._trials)
+    def _suggest(self, begin: float) -> tuple[dict[str, Any], Reason]:
+        history = self.history
+        if not self.space.dimension:
+            return self.space.sample(1, np.random.default_rng(0))[0], Reason("initial")
+        with few_threads(len(history.trials)):
+            found = self.strategy.suggest(history)
+            params = self.space.decode(found.point)
+            if found.mode == "initial":
+                return params, Reason("initial")
+            surrogate = self.strategy.surrogate(history)
+        limits = {name: limit.value for name, limit in self._signed(surrogate.limits).items()}
+        relation = {} if surrogate.relation is None else asdict(surrogate.relation)
+        seconds = time.perf_counter() - begin
+        return params, Reason(found.mode, found.value, found.success_probability, limits, seconds, relation)
 
     def _next_given(self) -> dict[str, Any] | None:
         """The first of the user's initial points that is neither out nor told."""
@@ -240,114 +283,30 @@ class Optimizer:
         return None
 
     @property
-    def _initial(self) -> int:
-        if self.options.initial is not None:
-            return self.options.initial
-        return max(3, min(10, 2 * self.space.dimension), len(self.initial_points))
-
-    def _initial_point(self, number: int) -> dict[str, Any]:
-        if self.options.random_start:
-            return self.space.sample(1, np.random.default_rng([self.seed, number]))[0]
-        # Powers of two keep the sequence balanced; later ones only extend it.
-        count = 2 ** max(3, math.ceil(math.log2(number + 1)))
-        points = self.space.sobol(2 * count, self.seed)
-        taken = [dict(trial.params) for trial in self._trials if trial.failed] + [dict(one) for one in self.pending]
-        fresh = [point for point in points[number:] if point not in taken]
-        return fresh[0] if fresh else points[number]
-
-    def search(self) -> Search:
-        """The search that the next `ask` makes once the initial points are out: its models and its score."""
-        return self._search(int(np.random.SeedSequence([self.seed, self._asked]).generate_state(1)[0]))
-
-    def _search(self, seed: int) -> Search:
-        tried = self._tried()
-        failed = [index for index, trial in enumerate(self._trials) if trial.failed]
-        pending = [self.space.encode(one) for one in self._pending.values()]
-        return Search(
-            self.surrogates(),
-            self._acquisition_name,
-            self.options,
-            seed,
-            self._points(pending),
-            tried[failed],
-            self._round,
-            self._caution(),
-            tried[-4:],
-            "logei" if self._closes else None,
-        )
-
-    def _caution(self) -> Caution:
-        """How careful to be.
-
-        What failed before the first success does not count, nor among the initial points, which are not the
-        search's choice, nor crashes that strike anywhere.
-        """
-        models = self.surrogates()
-        failures = [trial.failed and not (models.chance and trial.crashed) for trial in self._trials]
-        first = max(self._initial, failures.index(False) + 1 if False in failures else len(failures))
-        spent = sum(trial.failed for trial in self._trials)
-        return self.options.caution(failures, first, correlation=models.correlation, spent=spent)
-
-    def _tried(self) -> Tensor:
-        """Where all trials were made, `n x d` in the unit cube."""
-        known, trials = self._rows, tuple(self._trials)
-        # A new list, so that threads that ask at the same time cannot add a row twice.
-        self._rows = rows = known + [self.space.encode(trial.params) for trial in trials[len(known) :]]
-        return self._points(rows)
-
-    def _points(self, encoded: Sequence[np.ndarray]) -> Tensor:
-        return torch.from_numpy(np.array(encoded).reshape(len(encoded), self.space.dimension))
-
-    @property
-    def _acquisition_name(self) -> str:
-        if self.acquisition != "auto":
-            return self.acquisition
-        return "mesco" if self.constraints else "mes"
-
-    @property
-    def _closes(self) -> bool:
-        """Whether expected improvement takes over in the end, what is left being less than the noise mES knows of.
-
-        Not with constraints, nor where everything is the paper's.
-        """
-        return self.acquisition == "auto" and not self.constraints and self.options.crash_model != "absorb"
-
-    def surrogates(self) -> Surrogates:
-        """The models of all outputs for what has been told so far (costs negated if maximising)."""
-        if not self._trials:
-            raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
-        return self._learning.models(len(self._trials))
-
-    def _build(self, count: int, earlier: Surrogates | None = None, *, relearn: bool = False) -> Surrogates:
-        with few_threads(count):
-            return build_surrogates(
-                self._tried()[:count],
-                self._trials[:count],
-                self.constraints,
-                sign=self.sign,
-                fixed=self.options.fixed,
-                crashes=self.options.crash_model,
-                earlier=earlier,
-                relearn=relearn,
-            )
+    def initial(self) -> int:
+        """Trials before the models decide."""
+        return max(initial_count(self.history), len(self.initial_points))
 
     def copy(self) -> "Optimizer":
         """An optimizer of its own in the same state, which need not learn anew what this one has learned."""
-        other = Optimizer.from_json(self.to_json())
-        other.adopt(self)
+        with self._lock:
+            other = object.__new__(Optimizer)
+            vars(other).update(vars(self))
+            other._trials, other._pending = list(self._trials), dict(self._pending)
+            other._lock = threading.RLock()
+            return other
+
+    def with_pending(self, params: Sequence[Mapping[str, Any]]) -> "Optimizer":
+        """A copy to which more points are under way."""
+        other = self.copy()
+        for number, one in enumerate(params):
+            other._pending[-1 - number] = Suggestion(self.space.validate(one), -1 - number, Reason("given"))
         return other
 
     def adopt(self, other: "Optimizer") -> None:
-        """Take over the models of another optimizer, as far as it made them from these very trials.
-
-        This saves time and changes no result: models that do not belong here are left alone.
-        """
-        mine, others = (
-            (one.space, one.constraints, one.direction, one.options, one._acquisition_name) for one in (self, other)
-        )
-        if mine != others:
-            return
-        self._learning.adopt(other._learning, lambda n: _same(self._trials[:n], other._trials[:n], n))
+        """Use what another optimizer has learned from the same trials. This saves time and changes no result."""
+        if type(self.strategy) is type(other.strategy) and self.settings.strategy == other.settings.strategy:
+            self.strategy = other.strategy
 
     # --- tell --------------------------------------------------------------------------------
 
@@ -365,19 +324,21 @@ class Optimizer:
         """
         checked = self.space.validate(params)
         cost, seen = check_outcome(objective, constraints, self.constraints)
-        number = self._number_of(params, checked)
-        trial = Trial(len(self._trials), checked, cost, seen, str(reason))
-        self._trials.append(trial)
-        if number is not None:
-            del self._pending[number]
-        return trial
+        with self._lock:
+            number = self._number_of(params, checked)
+            trial = Trial(len(self._trials), checked, cost, seen, str(reason))
+            self._trials.append(trial)
+            if number is not None:
+                del self._pending[number]
+            return trial
 
     def forget(self, params: Mapping[str, Any]) -> None:
         """Withdraw a suggestion that will not be tried."""
-        number = self._number_of(params, dict(params))
-        if number is None:
-            raise InputError(f"`params` must be a suggestion that is still out; got {dict(params)}.")
-        del self._pending[number]
+        with self._lock:
+            number = self._number_of(params, dict(params))
+            if number is None:
+                raise InputError(f"`params` must be a suggestion that is still out; got {dict(params)}.")
+            del self._pending[number]
 
     def _number_of(self, params: Mapping[str, Any], checked: Mapping[str, Any]) -> int | None:
         """Which pending suggestion these params are; None if they were never asked for."""
@@ -392,28 +353,27 @@ class Optimizer:
     # --- best --------------------------------------------------------------------------------
 
     def best(self) -> Best:
-        """Return the best guess: lowest expected objective where success is likely enough.
+        """Return the best guess: a low expected objective where success is likely enough.
 
         While nothing is safe enough, the point most likely to succeed, and `feasible` says so.
         """
         if not self.space.dimension:
             return self._only_guess()
-        with few_threads(len(self._trials)):
-            models = self.surrogates()
-            point, feasible = self._search(self.seed).best()
-            with torch.no_grad():
-                mean, deviation = (float(value) for value in models.moments(point))
-                success = float(models.success(point))
-        if not models.any_stable:
+        surrogate, history = self.surrogate(), self.history
+        with few_threads(len(history.trials)):
+            guess = self.strategy.guess(history)
+            mean, deviation = (float(one[0]) for one in surrogate.moments(guess.point[None]))
+            success = float(surrogate.success(guess.point[None])[0])
+        if not surrogate.any_cost:
             mean, deviation = math.nan, math.nan
-        return Best(self.space.decode(point.numpy()), self.sign * mean, deviation, success, feasible)
+        return Best(self.space.decode(guess.point), self.sign * mean, deviation, success, guess.feasible)
 
     def _only_guess(self) -> Best:
         """The best guess where there is nothing to choose: plain statistics of the trials."""
         if not self._trials:
             raise InputError("`trials` must hold at least one trial before there is a best guess; got none. Tell one.")
         costs = [trial.objective for trial in self._trials if trial.objective is not None]
-        success = 1 - sum(trial.failed for trial in self._trials) / len(self._trials)
+        success = 1 - float(np.mean(self.history.failed))
         mean, deviation = (float(np.mean(costs)), float(np.std(costs))) if costs else (math.nan, math.nan)
         params = dict(self._trials[0].params)
         return Best(params, mean, deviation, success, success >= 1 - self.options.delta)
@@ -422,45 +382,52 @@ class Optimizer:
 
     def to_json(self) -> dict[str, Any]:
         """The whole state as plain JSON; `from_json` continues exactly where this stands."""
-        return {
-            "format": _FORMAT,
-            "space": self.space.to_json(),
-            "constraints": [asdict(one) for one in self.constraints],
-            "direction": self.direction,
-            "acquisition": self.acquisition,
-            "seed": self.seed,
-            "initial_points": [dict(point) for point in self.initial_points],
-            "options": asdict(self.options),
-            "asked": self._asked,
-            "trials": [asdict(trial) for trial in self._trials],
-            "pending": [
-                {"number": one.number, "params": dict(one), "why": asdict(one.why)} for one in self._pending.values()
-            ],
-        }
+        with self._lock:
+            return {
+                "format": _FORMAT,
+                "space": self.space.to_json(),
+                "constraints": [asdict(one) for one in self.constraints],
+                "direction": self.direction,
+                "strategy": self.settings.strategy_name,
+                "acquisition": self.acquisition,
+                "seed": self.seed,
+                "initial_points": [dict(point) for point in self.initial_points],
+                "options": asdict(self.options),
+                "asked": self._asked,
+                "trials": [asdict(trial) for trial in self._trials],
+                "pending": [
+                    {"number": one.number, "params": dict(one), "why": asdict(one.why)}
+                    for one in self._pending.values()
+                ],
+            }
 
     @classmethod
-    def from_json(cls, state: Mapping[str, Any]) -> "Optimizer":
-        """Restore an optimizer from `to_json`."""
+    def from_json(cls, state: Mapping[str, Any], *, strategy: Strategy | None = None) -> "Optimizer":
+        """Restore an optimizer from `to_json`, also from a state of version 0.1.
+
+        Args:
+            state: what `to_json` returned.
+            strategy: the object, if it was one of your own.
+        """
         found = state.get("format") if isinstance(state, Mapping) else None
-        if found != _FORMAT:
+        if found not in (_FIRST_FORMAT, _FORMAT):
             raise InputError(f"`state` must be a saved optimizer of format {_FORMAT}; got format {found!r}.")
         try:
-            return cls._restore(state)
+            return cls._restore(state if found == _FORMAT else _upgraded(state), strategy)
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(f"`state` must be complete; got one with a broken part ({error!r}).") from error
 
     @classmethod
-    def _restore(cls, state: Mapping[str, Any]) -> "Optimizer":
-        options = dict(state["options"])
-        options["fixed"] = {name: FixedModel(**_tuples(one)) for name, one in options["fixed"].items()}
+    def _restore(cls, state: Mapping[str, Any], strategy: Strategy | None) -> "Optimizer":
         optimizer = cls(
             Space.from_json(state["space"]),
             constraints=[Constraint(**one) for one in state["constraints"]],
             direction=state["direction"],
+            strategy=strategy if strategy is not None else state["strategy"],
             acquisition=state["acquisition"],
             seed=state["seed"],
             initial_points=state["initial_points"],
-            options=Options(**options),
+            options=options_from_json(state["options"]),
         )
         optimizer._trials = [Trial(**one) for one in state["trials"]]
         optimizer._asked = state["asked"]
@@ -489,45 +456,16 @@ class Optimizer:
         return cls.from_json(state)
 
 
-def _same(some: Sequence[Trial], others: Sequence[Trial], count: int) -> bool:
-    """Whether two lists hold the same `count` trials, for all that a model can tell."""
-    pairs = zip(some, others, strict=False)
-    same = all((a.params, a.objective, a.constraints) == (b.params, b.objective, b.constraints) for a, b in pairs)
-    return len(some) == len(others) == count and same
-
-
-def describe_relation(correlation: float | None, direction: str = "minimize", *, chance: float = 0.0) -> str:
-    """Say in words what crashes have to do with the objective.
-
-    Args:
-        correlation: as in `Reason`.
-        direction: of the optimization.
-        chance: probability that a trial crashes wherever it is made, if crashes have no place.
-    """
-    if chance:
-        return f"Crashes look random: they strike about {chance:.0%} of trials, wherever these are made."
-    if correlation is None:
-        return "It is not known yet what crashes have to do with the objective."
-    bad, good = ("high", "low") if direction == "minimize" else ("low", "high")
-    if correlation > 0.8:
-        return f"Crashes look like {bad} values of the objective."
-    if correlation > 0.4:
-        return f"Crashes go with {bad} values of the objective, but not with those alone."
-    if correlation < -0.4:
-        return f"Crashes lie where the objective is {good}: the best trials are close to them."
-    return "Crashes look unrelated to the objective."
-
-
-def _as_constraint(value: Constraint | str) -> Constraint:
-    if isinstance(value, str):
-        return Constraint(value)
-    if not isinstance(value, Constraint):
-        raise InputError(f"`constraints` must hold crashbo.Constraint objects or names; got {value!r}.")
-    return value
-
-
-def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+def _upgraded(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A state of version 0.1 in today's format. There, fixing the objective's hyperparameters meant the paper's method."""
+    paper = "objective" in state["options"].get("fixed", {}) or state["acquisition"] != "auto"
+    acquisition = state["acquisition"] if state["acquisition"] in ("auto", "mes", "mesco") else "auto"
+    pending = [
+        {**one, "why": {name: value for name, value in one["why"].items() if name != "correlation"}}
+        for one in state["pending"]
+    ]
+    strategy = "paper" if paper else "default"
+    return {**state, "strategy": strategy, "acquisition": acquisition, "pending": pending}
 
 
 def _short(value: Any) -> str:

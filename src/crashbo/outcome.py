@@ -90,8 +90,16 @@ class Trial:
 
     @property
     def failed(self) -> bool:
-        """Whether it crashed or a constraint was violated."""
+        """Whether it crashed or a constraint was violated, as far as the trial alone tells; see `failed_under`."""
         return self.crashed or None in self.constraints.values()
+
+    def failed_under(self, constraints: Sequence[Constraint]) -> bool:
+        """Whether it crashed, a constraint was violated, or a value lies beyond a known limit."""
+        limits = {one.name: one.threshold for one in constraints if one.threshold is not None}
+        broken = (
+            value is not None and name in limits and value > limits[name] for name, value in self.constraints.items()
+        )
+        return self.failed or any(broken)
 
 
 def check_outcome(

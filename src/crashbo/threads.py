@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from functools import cache
 
 import scipy.linalg  # noqa: F401  (brings the libraries that are looked for)
-import torch  # noqa: F401
 from threadpoolctl import ThreadpoolController
 
 _SMALL = 500  # trials

@@ -1,0 +1,1 @@
+"""Gaussian processes on values and one-sided labels, in NumPy: one kernel, one EP, one evidence, one prediction."""

@@ -1,0 +1,199 @@
+"""The posterior of all rows: values by conditioning, labels by expectation propagation, and the log evidence."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from crashbo.errors import NumericalError
+from crashbo.gp.ep import EPResult, Labels, factor_sites, propagate
+from crashbo.gp.rows import Gradient, Hyperparameters, Rows, covariance_gradient, joint_covariance
+
+Array = NDArray[np.float64]
+_LOG_2PI = math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class Conditioned:
+    """The labelled rows given the values, `b` times: a Gaussian, and the evidence of the values.
+
+    Attributes:
+        mean: `b x m`.
+        covariance: `b x m x m`.
+        log_evidence: `b`, log N(values; 0, K_vv + noise); the paper's log alpha.
+        factors: of K_vv + noise.
+        half: `b x k x m`, factor^-1 K_vl.
+        white: `b x k`, factor^-1 values.
+    """
+
+    mean: Array
+    covariance: Array
+    log_evidence: Array
+    factors: list[Array]
+    half: Array
+    white: Array
+
+
+def condition_on_values(covariance: Array, values: Array, noise: Array) -> Conditioned:
+    """Condition the labelled rows on the values (Appendix "Product of Gaussians", corrected).
+
+    Math: A = K_vv + noise,  mean = K_lv A^-1 y,  covariance = K_ll - K_lv A^-1 K_vl,  log_evidence = log N(y; 0, A)
+
+    Args:
+        covariance: `b x r x r`, values first.
+        values: `k` or `b x k`.
+        noise: `b x k`.
+
+    Raises:
+        NumericalError: A is not positive definite to double precision.
+    """
+    b, r = covariance.shape[:2]
+    k = noise.shape[-1]
+    values = np.broadcast_to(values, (b, k))
+    half, white, log_evidence = np.empty((b, k, r - k)), np.empty((b, k)), np.zeros(b)
+    factors: list[Array] = []
+    for i in range(b):
+        block = covariance[i, :k, :k].copy()
+        block.flat[:: k + 1] += noise[i]
+        factor, info = lapack.dpotrf(block.T, lower=1, clean=1, overwrite_a=1) if k else (block, 0)
+        if info:
+            raise NumericalError(
+                "the covariance of the observed values is not positive definite to double precision. "
+                "Raise the noise, or shorten the lengthscales."
+            )
+        factors.append(factor)
+        if k:
+            stacked = np.concatenate([covariance[i, k:, :k], values[i : i + 1]])
+            solved, _ = lapack.dtrtrs(factor, stacked.T, lower=1, overwrite_b=1)
+            half[i], white[i] = solved[:, :-1], solved[:, -1]
+            log_det = 2 * np.log(factor.diagonal()).sum()
+            log_evidence[i] = -0.5 * (white[i] @ white[i] + log_det + k * _LOG_2PI)
+    mean = np.einsum("bkm,bk->bm", half, white)
+    return Conditioned(
+        mean, covariance[:, k:, k:] - half.swapaxes(-1, -2) @ half, log_evidence, factors, half, white
+    )
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The Gaussian that stands for the posterior, `b` times: an exact GP on values and sites.
+
+    Math: with b the `weights` and G = half' half,
+        E[u] = k_u' b,  Cov[u, w] = k_uw - k_u' G k_w     for any latents u, w with covariances k_u, k_w to the rows
+
+    Attributes:
+        rows, at: what it was made from.
+        weights: `b x r`.
+        log_evidence: `b`, of values and labels together.
+        ep: of the labels.
+        given: the labelled rows given the values.
+    """
+
+    rows: Rows
+    at: Hyperparameters
+    weights: Array
+    log_evidence: Array
+    ep: EPResult
+    given: Conditioned
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def half(self) -> Array:
+        """`b x r x r`, lower triangular, half' half = G.
+
+        Math: [[La^-1, 0], [-T K_lv A^-1, T]],  A = La La',  T = Lb^-1 S^(1/2)
+        """
+        b, r = self.weights.shape
+        k = self.rows.n_values
+        found = np.zeros((b, r, r))
+        for i in range(b):
+            if k:
+                found[i, :k, :k], _ = lapack.dtrtri(self.given.factors[i], lower=1)
+            if r > k:
+                root = np.sqrt(self.ep.precision[i])
+                below, _ = lapack.dtrtri(factor_sites(self.given.covariance[i], root), lower=1)
+                found[i, k:, k:] = below = below * root
+                found[i, k:, :k] = -below @ (self.given.half[i].T @ found[i, :k, :k])
+        return found
+
+
+def infer(
+    rows: Rows,
+    at: Hyperparameters,
+    *,
+    relaxed: Array | None = None,
+    start: tuple[Array, Array] | None = None,
+    tolerance: float = 1e-6,
+    max_sweeps: int = 200,
+) -> Posterior:
+    """Compute the posterior and the log evidence of all rows.
+
+    Args:
+        rows: what was seen.
+        at: `b` settings of the hyperparameters.
+        relaxed: `m`, lapse rates of single labels that override `at.lapse` where larger.
+        start, tolerance, max_sweeps: of EP.
+    """
+    return infer_from(joint_covariance(rows, at), rows, at, relaxed, start, tolerance, max_sweeps)
+
+
+def infer_from(
+    covariance: Array,
+    rows: Rows,
+    at: Hyperparameters,
+    relaxed: Array | None = None,
+    start: tuple[Array, Array] | None = None,
+    tolerance: float = 1e-6,
+    max_sweeps: int = 200,
+) -> Posterior:
+    """`infer` with the rows' prior covariance given, `b x r x r`."""
+    given = condition_on_values(covariance, rows.values, at.row_noise(rows))
+    b, m = given.mean.shape
+    lapse = np.broadcast_to(at.lapse[:, None], (b, m))
+    if relaxed is not None:
+        lapse = np.maximum(lapse, relaxed)
+    labels = Labels(rows.sign, at.threshold[:, rows.label_output], np.zeros((b, m)), lapse)
+    ep = propagate(given.mean, given.covariance, labels, start=start, tolerance=tolerance, max_sweeps=max_sweeps)
+    return Posterior(rows, at, _weights(given, ep), given.log_evidence + ep.log_partition, ep, given)
+
+
+def _weights(given: Conditioned, ep: EPResult) -> Array:
+    """K^-1 times the posterior mean: of the labels their gradient g, of the values A^-1 (y - K_vl g)."""
+    residual = given.white - np.einsum("bkm,bm->bk", given.half, ep.gradient)
+    own = np.empty_like(residual)
+    for i, factor in enumerate(given.factors):
+        if residual.shape[-1]:
+            own[i] = lapack.dtrtrs(factor, residual[i], lower=1, trans=1)[0]
+    return np.concatenate([own, ep.gradient], -1)
+
+
+def evidence_slope(posterior: Posterior) -> Array:
+    """Derivative of the log evidence by the rows' prior covariance, `b x r x r`.
+
+    Math: (b b' - G) / 2; exact where EP has converged, whose fixed point is stationary in the sites.
+    """
+    half, weights = posterior.half(), posterior.weights
+    return 0.5 * (weights[:, :, None] * weights[:, None, :] - half.swapaxes(-1, -2) @ half)
+
+
+def evidence_gradient(posterior: Posterior) -> Gradient:
+    """Derivatives of the log evidence by all hyperparameters."""
+    rows, at, k = posterior.rows, posterior.at, posterior.rows.n_values
+    slope = evidence_slope(posterior)
+    by_length, by_mixing = covariance_gradient(rows, at, slope)
+    outputs = np.arange(at.mixing.shape[1])[:, None]
+    diagonal = np.einsum("bii->bi", slope)[:, :k] * at.row_noise(rows)
+    by_noise = diagonal @ (rows.value_output == outputs).T.astype(np.float64)
+    by_threshold = -posterior.weights[:, k:] @ (rows.label_output == outputs).T.astype(np.float64)
+    return Gradient(by_length, by_mixing, by_noise, by_threshold, _by_lapse(posterior))
+
+
+def _by_lapse(posterior: Posterior) -> Array:
+    """Derivative by the lapse rate, `b`; 0 where the rate is 0 or overridden."""
+    lapse, kept, sign = posterior.at.lapse[:, None], posterior.ep.kept, posterior.rows.sign
+    safe = np.maximum(lapse, 1e-300)
+    each = np.where(sign > 0, -1 / (1 - lapse), (1 - kept) / safe - kept / (1 - lapse))
+    return np.where(lapse > 0, each, 0.0).sum(-1)

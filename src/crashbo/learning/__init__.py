@@ -1,0 +1,1 @@
+"""Learning hyperparameters: priors, the most probable ones, and weighted sets of them."""

@@ -1,0 +1,325 @@
+"""The weighted set of hyperparameters that every prediction and every decision is averaged over."""
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, ndtri
+
+from crashbo.errors import NumericalError
+from crashbo.gp.inference import Posterior, evidence_gradient, infer
+from crashbo.gp.rows import Hyperparameters, Rows
+from crashbo.learning.block import Block
+from crashbo.learning.map import Mode, find_mode
+from crashbo.learning.priors import log_value_prior, usual_values, value_bounds
+from crashbo.learning.thresholds import fit_thresholds
+from crashbo.learning.warp import Warp, make_warp
+from crashbo.numbers import NUMBERS, Numbers
+
+Array = NDArray[np.float64]
+_STEP = 1e-3  # of the finite differences that give a Hessian
+_REACH = math.sqrt(3.0)  # of the quadrature's points, in standard deviations
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Hyperparameters to be weighed, `b` of them.
+
+    Attributes:
+        at: all but the limits, which are where to begin looking for them.
+        warps: of the values.
+        log_prior: `b`, of everything but the limits, less the log density with which they were proposed.
+    """
+
+    at: Hyperparameters
+    warps: tuple[Warp, ...]
+    log_prior: Array
+
+    def select(self, index: NDArray[np.int64]) -> "Candidates":
+        return Candidates(self.at.select(index), tuple(self.warps[i] for i in index.tolist()), self.log_prior[index])
+
+
+@dataclass(frozen=True)
+class ModelSet:
+    """Posteriors of one output under several hyperparameters, with their weights.
+
+    Attributes:
+        block: the trials.
+        candidates: the hyperparameters, limits where they were found.
+        posterior: `b`, in the units of each warp.
+        weights: `b`, they add up to 1.
+        threshold_deviation: `b x o`, how uncertain the limits are.
+    """
+
+    block: Block
+    candidates: Candidates
+    posterior: Posterior
+    weights: Array
+    threshold_deviation: Array
+
+    @property
+    def warps(self) -> tuple[Warp, ...]:
+        return self.candidates.warps
+
+    @property
+    def correlation(self) -> Array:
+        """`b x margins`, of value and margin."""
+        return self.posterior.at.mixing[:, 1:, 0]
+
+
+def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
+    """Find the hyperparameters that matter, a pure function of the trials.
+
+    First the value's own, from the values alone: the mode for every warp, and points around it by Laplace's approximation.
+    Then, in three rounds that each go on with what counts so far: all relations of margins and value; lapse rates and
+    warps; points around the modes. Each candidate is weighed by its evidence.
+    """
+    modes = _value_modes(block, numbers)
+    best = modes[0]
+    pairs = [(best.centre(), relation) for relation in _relations(block, numbers)]
+    pairs, start = _best(block, pairs, None, numbers)
+    if len(block.above):
+        pairs = [(one, relation.lapsing(lapse, prior)) for one, relation in pairs for lapse, prior in numbers.lapses]
+        pairs, start = _best(block, pairs, _repeat(start, len(numbers.lapses)), numbers)
+    points = [(point, mode) for mode in modes for point in mode.points()]
+    spread = [(point, relation) for _, relation in pairs for point, _ in points]
+    found = weigh(_assemble(block, spread), block, numbers, _repeat(start, len(points)))
+    return _resample(found, numbers.most_models)
+
+
+def _resample(found: "ModelSet", count: int) -> Candidates:
+    """Few candidates that stand for all: systematic sampling of the weights, in the order of the relations.
+
+    Taking the heaviest alone would leave out what many light ones agree on.
+    """
+    at = found.posterior.at
+    order = np.lexsort((at.lengthscale[:, 0].mean(-1), at.lapse, at.lengthscale[:, -1].mean(-1), at.mixing[:, -1, 0]))
+    drawn = np.searchsorted(np.cumsum(found.weights[order]), (np.arange(count) + 0.5) / count)
+    chosen, times = np.unique(order[np.minimum(drawn, len(order) - 1)], return_counts=True)
+    kept = found.candidates.select(chosen)
+    shift = np.log(times / count) - np.log(np.maximum(found.weights[chosen], 1e-300))
+    return replace(kept, log_prior=kept.log_prior + shift)
+
+
+Pair = tuple["_Point", "_Relation"]
+Sites = tuple[Array, Array]
+
+
+def _best(block: Block, pairs: list[Pair], start: Sites | None, numbers: Numbers) -> tuple[list[Pair], Sites]:
+    """The candidates that count, their limits found, with EP's sites."""
+    found = weigh(_assemble(block, pairs), block, numbers, start)
+    used = _largest(found.weights, 0.5 * numbers.smallest_weight, numbers.most_models)
+    limits = found.posterior.at.threshold[:, 1:]
+    kept = [(pairs[i][0], replace(pairs[i][1], threshold=limits[i])) for i in used.tolist()]
+    return kept, (found.posterior.ep.precision[used], found.posterior.ep.shift[used])
+
+
+def _repeat(sites: Sites, times: int) -> Sites:
+    return np.repeat(sites[0], times, 0), np.repeat(sites[1], times, 0)
+
+
+def weigh(
+    candidates: Candidates, block: Block, numbers: Numbers = NUMBERS, start: tuple[Array, Array] | None = None
+) -> ModelSet:
+    """Find the limits of every candidate, and the weights of all, given trials."""
+    values = np.stack([warp(block.values) for warp in candidates.warps])
+    rows = block.rows(values)
+    known = block.threshold is not None
+    at = candidates.at
+    if known:
+        at = at.with_threshold(_known_threshold(block, candidates))
+    limited = fit_thresholds(rows, at, numbers.threshold, known=known, start=start)
+    jacobian = np.array([warp.log_jacobian(block.values) for warp in candidates.warps])
+    log_weight = limited.log_weight + candidates.log_prior + jacobian
+    log_weight = np.where(np.isfinite(log_weight), log_weight, -math.inf)
+    if not np.isfinite(log_weight).any():
+        raise NumericalError("no hyperparameters give the trials a finite evidence.")
+    weights = np.exp(log_weight - logsumexp(log_weight))
+    found = replace(candidates, at=limited.posterior.at)
+    return ModelSet(block, found, limited.posterior, weights, limited.deviation)
+
+
+def _known_threshold(block: Block, candidates: Candidates) -> Array:
+    """`b x o`, a known limit in prior standard deviations of the value."""
+    assert block.threshold is not None
+    limit = np.array([float(warp(np.array(block.threshold))) for warp in candidates.warps])
+    return np.stack([np.zeros(len(limit)), limit / candidates.at.mixing[:, 0, 0]], -1)
+
+
+def _largest(weights: Array, smallest: float, most: int) -> NDArray[np.int64]:
+    """The heaviest entries, heaviest first."""
+    order = np.argsort(-weights, kind="stable")[:most]
+    return order[weights[order] >= min(smallest, weights.max())]
+
+
+@dataclass(frozen=True)
+class _Values:
+    """The value's hyperparameters under one warp: Laplace's approximation of their posterior."""
+
+    warp: Warp
+    log_prior: float
+    mode: Mode
+    root: Array  # p x p, of the covariance
+    numbers: Numbers
+
+    def centre(self) -> "_Point":
+        """The mode alone."""
+        log_prior, _ = log_value_prior(self.mode.theta, self.numbers)
+        return _Point(self.warp, self.mode.theta, self.log_prior + float(log_prior) + self.log_volume)
+
+    @property
+    def log_volume(self) -> float:
+        """Log of the posterior's volume around the mode, in standard Gaussians."""
+        return float(np.log(np.diagonal(self.root)).sum())
+
+    def points(self) -> list["_Point"]:
+        """The mode, and two points on either side along the least certain directions of the lengthscales.
+
+        Quadrature of second order in these directions; the other hyperparameters move as they are expected to. Where
+        Laplace's approximation is wrong the evidence at each point corrects its weight.
+        """
+        d = len(self.mode.theta) - 2
+        directions = min(d, self.numbers.spread)
+        covariance = self.root @ self.root.T
+        values, vectors = np.linalg.eigh(covariance[:d, :d])
+        along = (covariance[:, :d] @ vectors / np.sqrt(values)).T[::-1][:directions]
+        steps = np.concatenate([np.zeros((1, d + 2)), _REACH * along, -_REACH * along])
+        weights = np.r_[max(1 - directions / _REACH**2, 0.1), np.full(2 * directions, 0.5 / _REACH**2)]
+        squared = np.r_[0.0, np.full(2 * directions, _REACH**2)]
+        low, high = np.array(value_bounds(d)).T
+        thetas = np.clip(self.mode.theta + steps, low, high)
+        priors, _ = log_value_prior(thetas, self.numbers)
+        logs = self.log_prior + priors + np.log(weights) + 0.5 * squared + self.log_volume
+        return [_Point(self.warp, theta, float(log)) for theta, log in zip(thetas, logs, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Point:
+    """The value's hyperparameters, with the log of their prior times the weight of the quadrature."""
+
+    warp: Warp
+    theta: Array
+    log_prior: float
+
+
+def _value_modes(block: Block, numbers: Numbers) -> list[_Values]:
+    """Laplace's approximation for every warp that the values support."""
+    d, found = block.X.shape[-1], []
+    start = usual_values(d)
+    for strength, prior in numbers.warps:
+        warp = make_warp(block.values, strength)
+        if warp is None or prior <= 0:
+            continue
+        rows = _values_alone(block, warp(block.values))
+        mode = find_mode(lambda theta, rows=rows: _log_posterior(rows, theta, numbers), start, value_bounds(d))
+        if not math.isfinite(mode.log_posterior):
+            continue
+        start = mode.theta
+        found.append(_Values(warp, math.log(prior), mode, _laplace_root(rows, mode, numbers), numbers))
+    if not found:
+        raise NumericalError("no hyperparameters give the values a finite evidence.")
+    heights = np.array([one.mode.log_posterior + one.log_prior + one.warp.log_jacobian(block.values) for one in found])
+    order = np.argsort(-heights, kind="stable")
+    return [found[i] for i in order.tolist() if heights[i] > heights.max() + math.log(numbers.smallest_weight)]
+
+
+def _values_alone(block: Block, values: Array) -> Rows:
+    return replace(block, below=block.below[:0], above=block.above[:0], above_margin=block.above[:0]).rows(values)
+
+
+def _settings(thetas: Array) -> Hyperparameters:
+    """Of a standard GP."""
+    b = len(thetas)
+    return Hyperparameters(
+        np.exp(thetas[:, None, :-2]),
+        np.exp(0.5 * thetas[:, -2])[:, None, None],
+        np.exp(thetas[:, -1:]),
+        np.zeros((b, 1)),
+        np.zeros(b),
+    )
+
+
+def _log_posteriors(rows: Rows, thetas: Array, numbers: Numbers) -> tuple[Array, Array]:
+    """Log evidence of the values plus log prior, `b`, and gradients, `b x p`."""
+    posterior = infer(rows, _settings(thetas))
+    slope = evidence_gradient(posterior)
+    prior, by_prior = log_value_prior(thetas, numbers)
+    by_variance = 0.5 * slope.mixing[:, 0] * np.exp(0.5 * thetas[:, -2:-1])
+    gradient = np.concatenate([slope.log_lengthscale[:, 0], by_variance, slope.log_noise], -1)
+    return posterior.log_evidence + prior, gradient + by_prior
+
+
+def _log_posterior(rows: Rows, theta: Array, numbers: Numbers) -> tuple[float, Array]:
+    value, gradient = _log_posteriors(rows, theta[None], numbers)
+    return float(value[0]), gradient[0]
+
+
+def _laplace_root(rows: Rows, mode: Mode, numbers: Numbers) -> Array:
+    """Root of the covariance of Laplace's approximation; no direction wider than the prior allows."""
+    p = len(mode.theta)
+    steps = np.concatenate([mode.theta + _STEP * np.eye(p), mode.theta - _STEP * np.eye(p)])
+    _, slopes = _log_posteriors(rows, steps, numbers)
+    hessian = (slopes[p:] - slopes[:p]) / (2 * _STEP)
+    hessian = 0.5 * (hessian + hessian.T)
+    values, vectors = np.linalg.eigh(hessian)
+    widest = max(numbers.lengthscale[1] * math.sqrt(p), numbers.noise[1])
+    deviations = 1 / np.sqrt(np.maximum(values, 1 / widest**2))
+    # The factor of this product is lower triangular, its diagonal positive.
+    _, upper = np.linalg.qr((vectors * deviations).T)
+    return np.asarray(upper.T * np.sign(np.diagonal(upper)))
+
+
+@dataclass(frozen=True)
+class _Relation:
+    """How margins relate to the value.
+
+    Attributes:
+        correlation: `margins`.
+        lengthscale: `margins x d`.
+        lapse: rate of random crashes.
+        threshold: `margins`, where to begin.
+        log_prior: of all this.
+    """
+
+    correlation: Array
+    lengthscale: Array
+    lapse: float
+    threshold: Array
+    log_prior: float
+
+
+    def lapsing(self, lapse: float, prior: float) -> "_Relation":
+        """The same with another lapse rate."""
+        return replace(self, lapse=lapse, log_prior=self.log_prior + math.log(prior))
+
+
+def _relations(block: Block, numbers: Numbers) -> list[_Relation]:
+    """All relations to try, at the smallest lapse rate."""
+    d, m = block.X.shape[-1], block.margins
+    centre = math.exp(numbers.lengthscale[0]) * math.sqrt(d)
+    share = (len(block.above) + 1) / (len(block.above) + len(block.below) + 2)
+    begin = np.full(m, float(np.clip(-ndtri(share), -1.5, 2.0)))
+    lapse = numbers.lapses[0][0]
+    if m == 0:
+        return [_Relation(np.zeros(0), np.zeros((0, d)), lapse, begin, 0.0)]
+    unrelated = not len(block.values) or not len(block.above)
+    correlations = ((1.0, 1.0),) if block.self_limited else ((0.0, 1.0),) if unrelated else numbers.correlations
+    factors = ((1.0, 1.0),) if block.self_limited else numbers.margin_lengthscales
+    return [
+        _Relation(np.full(m, rho), np.full((m, d), centre * factor), lapse, begin, math.log(a * b))
+        for (rho, a), (factor, b) in itertools.product(correlations, factors)
+    ]
+
+
+def _assemble(block: Block, pairs: list[tuple[_Point, _Relation]]) -> Candidates:
+    at = block.hyperparameters(
+        np.stack([point.theta for point, _ in pairs]),
+        np.stack([relation.correlation for _, relation in pairs]),
+        np.stack([relation.lengthscale for _, relation in pairs]),
+        np.stack([relation.threshold for _, relation in pairs]),
+        np.array([relation.lapse for _, relation in pairs]),
+    )
+    log_prior = np.array([point.log_prior + relation.log_prior for point, relation in pairs])
+    return Candidates(at, tuple(point.warp for point, _ in pairs), log_prior)

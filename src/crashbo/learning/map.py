@@ -1,0 +1,69 @@
+"""Maximum a posteriori: the one driver for every log posterior that has a gradient."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from crashbo.errors import NumericalError
+
+Array = NDArray[np.float64]
+LogPosterior = Callable[[Array], tuple[float, Array]]
+_REFUSED = 1e12  # stands for a log posterior that cannot be computed
+
+
+@dataclass(frozen=True)
+class Mode:
+    """The most probable hyperparameters found.
+
+    Attributes:
+        theta: their vector.
+        log_posterior: there, up to a constant; -inf if it could not be computed anywhere.
+        evaluations: it took.
+    """
+
+    theta: Array
+    log_posterior: float
+    evaluations: int
+
+
+def find_mode(
+    log_posterior: LogPosterior,
+    start: Array,
+    bounds: Sequence[tuple[float, float]],
+    *,
+    iterations: int = 60,
+    precision: float = 1e-5,
+) -> Mode:
+    """Maximise a log posterior by L-BFGS-B, remembering the best point seen.
+
+    Args:
+        log_posterior: value and gradient; may raise `NumericalError` where it has none.
+        start: `p`.
+        bounds: `p` pairs.
+        iterations: at most.
+        precision: relative change of the value at which to stop.
+    """
+    best = Mode(np.asarray(start, dtype=np.float64), -math.inf, 0)
+
+    def negative(theta: Array) -> tuple[float, Array]:
+        nonlocal best
+        try:
+            value, gradient = log_posterior(theta)
+        except NumericalError:
+            return _REFUSED, np.zeros_like(theta)
+        if not (math.isfinite(value) and np.isfinite(gradient).all()):
+            return _REFUSED, np.zeros_like(theta)
+        if value > best.log_posterior:
+            best = Mode(theta.copy(), value, best.evaluations)
+        return -value, -gradient
+
+    effort = {"maxiter": iterations, "ftol": precision, "gtol": 1e-3}
+    low, high = np.array(bounds).T
+    found = minimize(
+        negative, np.clip(best.theta, low, high), jac=True, method="L-BFGS-B", bounds=bounds, options=effort
+    )
+    return Mode(best.theta, best.log_posterior, int(found.nfev))

@@ -1,0 +1,95 @@
+"""Values far above the others, brought closer before they are modelled."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+_FEWEST = 5  # values that show what is usual
+_FARTHEST = 30.0  # exponent beyond which nothing is told apart when a warp is undone
+
+
+@dataclass(frozen=True)
+class Warp:
+    """Logarithmic growth above a knee, nothing changed below it, then an affine scaling.
+
+    Order and minimum stay what they are. Its Jacobian takes part in the evidence, so that warps can be compared.
+
+    Math: v = y for y <= knee, knee + (width / strength) log(1 + strength (y - knee) / width) above;  z = (v - offset) / scale
+
+    Attributes:
+        knee, width: where growth slows down, and over which distance; knee = inf changes nothing.
+        strength: how strongly.
+        offset, scale: standardise the warped values.
+    """
+
+    knee: float = math.inf
+    width: float = 1.0
+    strength: float = 0.0
+    offset: float = 0.0
+    scale: float = 1.0
+
+    def __call__(self, values: Array) -> Array:
+        """Warp and standardise."""
+        return (self._bend(values) - self.offset) / self.scale
+
+    def _bend(self, values: Array) -> Array:
+        above = np.maximum(values - self.knee, 0.0) if self.strength else 0.0
+        if not self.strength:
+            return values
+        slow = self.width / self.strength * np.log1p(self.strength * above / self.width)
+        return np.where(above > 0, self.knee + slow, values)
+
+    def log_jacobian(self, values: Array) -> float:
+        """Sum of log dz / dy."""
+        above = np.maximum(values - self.knee, 0.0) if self.strength else np.zeros_like(values)
+        return -float(np.log1p(self.strength * above / self.width).sum()) - len(values) * math.log(self.scale)
+
+    def undo(self, z: Array) -> Array:
+        """The value that becomes `z`."""
+        bent = self.offset + self.scale * np.asarray(z, dtype=np.float64)
+        if not self.strength:
+            return bent
+        exponent = np.clip(self.strength * (bent - self.knee) / self.width, 0.0, _FARTHEST)
+        return np.where(bent > self.knee, self.knee + self.width / self.strength * np.expm1(exponent), bent)
+
+    def undo_moments(self, mean: Array, deviation: Array) -> tuple[Array, Array]:
+        """Mean and standard deviation of the value, to first order, of a Gaussian `z`."""
+        value = self.undo(mean)
+        slope = np.full(np.shape(mean), self.scale)
+        if self.strength:
+            bent = self.offset + self.scale * mean
+            exponent = np.clip(self.strength * (bent - self.knee) / self.width, 0.0, _FARTHEST)
+            slope = slope * np.exp(exponent)
+        return value, slope * deviation
+
+
+def make_warp(values: Array, strength: float) -> Warp | None:
+    """The warp of some strength that suits values; None where there is too little to tell what is usual."""
+    if not strength:
+        return Warp(offset=_offset(values), scale=spread_of(values))
+    if len(values) < _FEWEST:
+        return None
+    knee = float(np.median(values))
+    width = knee - float(values.min())
+    if not width > max(1e-9 * float(np.abs(values).max()), 1e-100):
+        return None
+    bent = Warp(knee, width, strength)._bend(values)
+    return Warp(knee, width, strength, _offset(bent), spread_of(bent))
+
+
+def _offset(values: Array) -> float:
+    return float(values.mean()) if len(values) else 0.0
+
+
+def spread_of(values: Array) -> float:
+    """Standard deviation; with one value, or equal ones, their size stands in for it; without any, 1."""
+    if not len(values):
+        return 1.0
+    size = float(np.abs(values).max())
+    spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    if spread <= 1e-9 * size:
+        spread = size
+    return spread if spread > 1e-100 else 1.0

@@ -1,0 +1,47 @@
+"""Every hand-set number that decides where to go next, in one place (effects of halving and doubling: docs/method.md)."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of the default strategy.
+
+    Attributes:
+        lengthscale: centre, common spread and own spread of log lengthscales less log(d) / 2.
+        variance: centre and spread of the log variance of standardised values.
+        noise: centre and spread of the log noise variance of standardised values.
+        threshold: mean and standard deviation of a limit, in prior standard deviations of what it limits.
+        correlations: of cost and crash margin, with their prior weights.
+        margin_lengthscales: factors on the prior's centre for the margin's own latent, with their prior weights.
+        lapses: rates of random crashes, with their prior weights.
+        warps: how strongly values above the median are compressed, with their prior weights.
+        spread: directions of the value's hyperparameters that are averaged over, two points each beside the mode.
+        smallest_weight: of a model that stays in the average.
+        most_models: in the average.
+        first_price, price_step: of a crash, and how far the log price moves with each trial.
+    """
+
+    lengthscale: tuple[float, float, float] = (-1.2, 1.2, 0.5)
+    variance: tuple[float, float] = (0.0, 1.0)
+    noise: tuple[float, float] = (-6.0, 2.0)
+    threshold: tuple[float, float] = (1.6, 1.0)
+    correlations: tuple[tuple[float, float], ...] = (
+        (-0.9, 0.05),
+        (-0.5, 0.15),
+        (0.0, 0.3),
+        (0.5, 0.15),
+        (0.9, 0.1),
+        (0.99, 0.25),
+    )
+    margin_lengthscales: tuple[tuple[float, float], ...] = ((0.4, 0.3), (1.0, 0.4), (2.5, 0.3))
+    lapses: tuple[tuple[float, float], ...] = ((0.003, 0.7), (0.03, 0.2), (0.15, 0.1))
+    warps: tuple[tuple[float, float], ...] = ((0.0, 0.5), (1.0, 0.25), (4.0, 0.25))
+    spread: int = 2
+    smallest_weight: float = 0.02
+    most_models: int = 8
+    first_price: float = 0.1
+    price_step: float = 0.7
+
+
+NUMBERS = Numbers()

@@ -1,0 +1,114 @@
+"""How the optimizer searches: what users may set, checked when it is set."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from crashbo.errors import InputError
+from crashbo.gp.kernel import KernelName, check_kernel
+from crashbo.outcome import is_number
+
+CrashModel = Literal["auto", "absorb", "separate", "coupled"]
+_CRASHES = ("auto", "absorb", "separate", "coupled")
+_SAMPLERS = ("pathwise", "virtual")
+
+
+@dataclass(frozen=True)
+class FixedModel:
+    """Hyperparameters of an output that stay as they are, in the output's own units.
+
+    Attributes:
+        lengthscale: in the unit cube, one for all inputs.
+        variance: prior variance around 0.
+        noise_std: standard deviation of the noise.
+        threshold_prior: mean and standard deviation of the threshold's hyperprior; None: maximum likelihood.
+        kernel: "matern32", "matern52" or "rbf".
+    """
+
+    lengthscale: float
+    variance: float
+    noise_std: float = 0.01
+    threshold_prior: tuple[float, float] | None = (0.0, 5.0)
+    kernel: KernelName = "matern32"
+
+    def __post_init__(self) -> None:
+        for name in ("lengthscale", "variance", "noise_std"):
+            value = getattr(self, name)
+            if not (is_number(value) and math.isfinite(value) and value > 0):
+                raise InputError(f"`{name}` must be a finite number > 0; got {value!r}.")
+        check_kernel(self.kernel)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the optimizer searches; the defaults need no tuning.
+
+    Attributes:
+        initial: quasi-random trials before the models decide; None: 2 d, at least 3, at most 10.
+        random_start: draw the initial trials uniformly instead (the paper's way).
+        delta: accepted probability of failure of the best guess, and of the paper's mode switch.
+        risk: share of trials that may fail. Each failure makes the next one dearer, each success cheaper, so that the
+            share of failures tends to this; 1 takes every risk that seems worth it.
+        crash_budget: how many trials may fail in the whole run, the initial ones included; None: no such limit. No
+            promise: a surprise can always crash.
+        n_trials: how many trials the run will have, where that is known: the budget is spread over those left, and the
+            last ones gamble no more.
+        crashes: what a crash says about the cost. "absorb": it is a high cost (the paper's way); "separate": nothing;
+            "auto" or "coupled": learn it from the trials.
+        fixed: hyperparameters that are not learned, by output ("objective" or a constraint).
+        samples: of the minimum, for mES and mESCO (paper's strategy).
+        sampler: of the minimum: "virtual" evaluations as in the paper, or "pathwise" (paper's strategy).
+        raw: quasi-random points looked at when a point is chosen.
+    """
+
+    initial: int | None = None
+    random_start: bool = False
+    delta: float = 0.05
+    risk: float = 0.2
+    crash_budget: int | None = None
+    n_trials: int | None = None
+    crashes: CrashModel = "auto"
+    fixed: Mapping[str, FixedModel] = field(default_factory=dict)
+    samples: int = 10
+    sampler: str = "pathwise"
+    raw: int = 512
+
+    def __post_init__(self) -> None:
+        for name, least, optional in _COUNTS:
+            value = getattr(self, name)
+            if value is None and optional:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                rule = f"an integer >= {least}" + " or None" * optional
+                raise InputError(f"`{name}` must be {rule}; got {value!r}.")
+        if not (is_number(self.delta) and 0 < self.delta < 1):
+            raise InputError(f"`delta` must lie between 0 and 1; got {self.delta!r}.")
+        if not (is_number(self.risk) and 0 < self.risk <= 1):
+            raise InputError(f"`risk` must lie above 0 and not above 1; got {self.risk!r}.")
+        if self.sampler not in _SAMPLERS:
+            raise InputError(f"`sampler` must be one of {list(_SAMPLERS)}; got {self.sampler!r}.")
+        if self.crashes not in _CRASHES:
+            raise InputError(f"`crashes` must be one of {', '.join(map(repr, _CRASHES))}; got {self.crashes!r}.")
+        if not (isinstance(self.fixed, Mapping) and all(isinstance(one, FixedModel) for one in self.fixed.values())):
+            raise InputError(f"`fixed` must map outputs to crashbo.FixedModel; got {self.fixed!r}.")
+
+
+_COUNTS = (
+    ("initial", 1, True),
+    ("samples", 1, False),
+    ("raw", 1, False),
+    ("crash_budget", 0, True),
+    ("n_trials", 1, True),
+)
+
+
+def options_from_json(data: Mapping[str, Any]) -> Options:
+    """Read options as `dataclasses.asdict` writes them; also those of version 0.1."""
+    values = dict(data)
+    values["fixed"] = {name: FixedModel(**_tuples(one)) for name, one in dict(values.get("fixed") or {}).items()}
+    return Options(**values)
+
+
+def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

@@ -1,0 +1,100 @@
+"""The settings of an optimizer, checked without building one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from crashbo.errors import InputError
+from crashbo.history import OBJECTIVE, Direction
+from crashbo.options import Options
+from crashbo.outcome import Constraint
+
+if TYPE_CHECKING:
+    from crashbo.strategies.base import Strategy
+
+STRATEGIES = ("default", "paper")
+ACQUISITIONS = ("auto", "mes", "mesco")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything an optimizer is told beside the space.
+
+    Attributes:
+        constraints: outputs beside the objective that must stay below a limit.
+        direction: "minimize" or "maximize".
+        strategy: "default", "paper", or an object.
+        acquisition: of the paper's strategy.
+        seed: of everything random.
+        options: how to search.
+    """
+
+    constraints: tuple[Constraint, ...] = ()
+    direction: Direction = "minimize"
+    strategy: "str | Strategy" = "default"
+    acquisition: str = "auto"
+    seed: int = 0
+    options: Options = field(default_factory=Options)
+
+    @property
+    def strategy_name(self) -> str:
+        """Its name; that of its class, if it is an object."""
+        return self.strategy if isinstance(self.strategy, str) else type(self.strategy).__name__
+
+    @classmethod
+    def check(
+        cls,
+        constraints: Sequence[Any] = (),
+        direction: str = "minimize",
+        strategy: Any = "default",
+        acquisition: str = "auto",
+        seed: Any = 0,
+        options: Any = None,
+    ) -> "Settings":
+        """Validate and return the settings.
+
+        Raises:
+            InputError: names the argument, the rule and the value.
+        """
+        if isinstance(constraints, (str, Constraint)):
+            raise InputError(f"`constraints` must be a list; got {constraints!r}. Put it in brackets.")
+        if options is not None and not isinstance(options, Options):
+            raise InputError(f"`options` must be crashbo.Options or None; got {options!r}.")
+        declared = tuple(_as_constraint(one) for one in constraints)
+        names = [one.name for one in declared]
+        if len(set(names)) < len(names):
+            raise InputError(f"`constraints` must have different names; got {names}.")
+        if direction not in ("minimize", "maximize"):
+            raise InputError(f"`direction` must be 'minimize' or 'maximize'; got {direction!r}.")
+        _check_strategy(strategy, acquisition)
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise InputError(f"`seed` must be an integer >= 0; got {seed!r}.")
+        options = options or Options()
+        unknown = [name for name in options.fixed if name not in (OBJECTIVE, *names)]
+        if unknown:
+            raise InputError(f"`options.fixed` must name outputs; got {unknown}, there are {[OBJECTIVE, *names]}.")
+        return cls(declared, direction, strategy, acquisition, seed, options)  # type: ignore[arg-type]
+
+
+def _check_strategy(strategy: Any, acquisition: Any) -> None:
+    own = all(callable(getattr(strategy, name, None)) for name in ("suggest", "guess", "surrogate", "score"))
+    if not (strategy in STRATEGIES if isinstance(strategy, str) else own):
+        raise InputError(
+            f"`strategy` must be 'default', 'paper' or an object with suggest, guess, surrogate and score; got {strategy!r}."
+        )
+    if acquisition not in ACQUISITIONS:
+        allowed = ", ".join(map(repr, ACQUISITIONS))
+        raise InputError(f"`acquisition` must be one of {allowed}; got {acquisition!r}.")
+    if acquisition != "auto" and strategy != "paper":
+        raise InputError(
+            f"`acquisition` must be 'auto' unless `strategy` is 'paper'; got {acquisition!r}. The default strategy has one "
+            "rule of its own."
+        )
+
+
+def _as_constraint(value: Any) -> Constraint:
+    if isinstance(value, str):
+        return Constraint(value)
+    if not isinstance(value, Constraint):
+        raise InputError(f"`constraints` must hold crashbo.Constraint objects or names; got {value!r}.")
+    return value

@@ -1,0 +1,298 @@
+"""Models of all outputs, averaged over their hyperparameters."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtr
+
+from crashbo.errors import InputError
+from crashbo.gp.inference import Posterior, infer
+from crashbo.gp.prediction import Prediction, Predictor
+from crashbo.history import OBJECTIVE, History
+from crashbo.learning.average import Candidates, ModelSet, learn, weigh
+from crashbo.learning.block import Block
+from crashbo.learning.schedule import learning_size
+from crashbo.numbers import Numbers
+from crashbo.outcome import Constraint
+from crashbo.strategies.base import Limit, Relation
+
+Array = NDArray[np.float64]
+_RELATED = 0.4  # correlation from which on crashes count as related to the cost
+_RANDOM = 0.1  # lapse rate from which on crashes count as random
+
+
+@dataclass(frozen=True)
+class Output:
+    """The models of one output."""
+
+    models: ModelSet
+
+    @property
+    def weights(self) -> Array:
+        return self.models.weights
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        return Predictor(self.models.posterior)
+
+    @property
+    def thresholds(self) -> Array:
+        """`b x margins x 1`."""
+        return self.models.posterior.at.threshold[:, 1:, None]
+
+    @property
+    def lapse(self) -> Array:
+        """`b x 1`."""
+        return self.models.posterior.at.lapse[:, None]
+
+    def moments(self, X: Array) -> tuple[Array, Array]:
+        """Mean and standard deviation of the value at `p x d`, in its own units: moments of the mixture."""
+        q = self.predictor(X)
+        each = [
+            warp.undo_moments(q.mean[i, 0], np.sqrt(q.variance[i, 0])) for i, warp in enumerate(self.models.warps)
+        ]
+        means, deviations = (np.stack(one) for one in zip(*each, strict=True))
+        mean = self.weights @ means
+        variance = self.weights @ (np.square(deviations) + np.square(means - mean))
+        return mean, np.sqrt(variance)
+
+    def log_held(self, q: Prediction) -> Array:
+        """Log probability that every margin is within its limit, `b x p`, lapses aside."""
+        z = (self.thresholds - q.mean[:, 1:]) / np.sqrt(q.variance[:, 1:])
+        total: Array = log_ndtr(z).sum(1)
+        return total
+
+    def success(self, X: Array, *, lapsing: bool = True) -> Array:
+        """Probability of success at `p x d`; without lapses, of what the place decides."""
+        if not self.models.block.margins:
+            return np.ones(len(X))
+        held = np.exp(self.log_held(self.predictor(X)))
+        return np.asarray(self.weights @ (held * (1 - self.lapse) if lapsing else held))
+
+    def limit(self) -> Limit | None:
+        """The most probable limit of the value, where it has one: that of the models in which crashes are high values."""
+        block = self.models.block
+        if block.threshold is not None:
+            return Limit(block.threshold)
+        related = self.models.correlation[:, 0] > _RELATED if block.margins else np.zeros(0, dtype=bool)
+        share = float(self.weights[related].sum()) if block.margins else 0.0
+        if share < 0.5 or not len(block.above) or not len(block.values):
+            return None
+        at = self.models.posterior.at
+        scale = at.mixing[related, 0, 0] / at.mixing[related, 1, 0]
+        z, spread = scale * at.threshold[related, 1], scale * self.models.threshold_deviation[related, 1]
+        warps = [warp for warp, used in zip(self.models.warps, related, strict=True) if used]
+        each = [warp.undo_moments(z[i : i + 1], spread[i : i + 1]) for i, warp in enumerate(warps)]
+        values, deviations = (np.concatenate(one) for one in zip(*each, strict=True))
+        weights = self.weights[related] / share
+        mode = float(values[weights.argmax()])
+        variance = float(weights @ (np.square(deviations) + np.square(values - mode)))
+        return Limit(mode, math.sqrt(variance))
+
+    def believing(self, X: Array) -> "Output":
+        """These models with points under way that end as expected: with the mean, or with the likelier label."""
+        if not len(X):
+            return self
+        models, q = self.models, self.predictor(X)
+        block, n = models.block, len(models.block.X)
+        held = np.exp(self.weights @ self.log_held(q)) >= 0.5 if block.margins else np.ones(len(X), dtype=bool)
+        new = n + np.arange(len(X))
+        grown = replace(
+            block,
+            X=np.concatenate([block.X, X]),
+            value_point=np.concatenate([block.value_point, new[held]]),
+            below=np.concatenate([block.below, new[held]]),
+            above=np.concatenate([block.above, new[~held]]),
+            above_margin=np.concatenate([block.above_margin, np.zeros(int((~held).sum()), dtype=np.int64)]),
+        )
+        values = np.stack([warp(block.values) for warp in models.warps])
+        rows = grown.rows(np.concatenate([values, q.mean[:, 0, held]], -1))
+        posterior = infer(rows, models.posterior.at, tolerance=1e-3, max_sweeps=60)
+        return Output(replace(models, posterior=posterior))
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """Models of all outputs; see `Surrogate`.
+
+    Attributes:
+        objective: cost and crash margins.
+        constraints: each with its own limit.
+        any_cost: whether any trial has a cost.
+    """
+
+    objective: Output
+    constraints: Mapping[str, Output]
+    any_cost: bool
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """See `Surrogate`."""
+        return (OBJECTIVE, *self.constraints)
+
+    def _of(self, output: str) -> Output:
+        if output == OBJECTIVE:
+            return self.objective
+        if output not in self.constraints:
+            raise InputError(f"`output` must be one of {', '.join(map(repr, self.outputs))}; got {output!r}.")
+        return self.constraints[output]
+
+    def moments(self, X: Array, output: str = OBJECTIVE) -> tuple[Array, Array]:
+        """See `Surrogate`."""
+        return self._of(output).moments(X)
+
+    def success(self, X: Array, output: str | None = None) -> Array:
+        """See `Surrogate`."""
+        if output is not None:
+            return self._of(output).success(X)
+        return self.objective.success(X) * self.constraints_hold(X)
+
+    def placed_success(self, X: Array) -> Array:
+        """Success probability at `p x d` with random crashes left aside, which no choice of the point avoids."""
+        return self.objective.success(X, lapsing=False) * self.constraints_hold(X)
+
+    def constraints_hold(self, X: Array) -> Array:
+        """Probability that all constraints hold at `p x d`."""
+        total = np.ones(len(X))
+        for one in self.constraints.values():
+            total = total * one.success(X, lapsing=False)
+        return total
+
+    @property
+    def limits(self) -> dict[str, Limit]:
+        """See `Surrogate`."""
+        found = {name: self._of(name).limit() for name in self.outputs}
+        return {name: limit for name, limit in found.items() if limit is not None}
+
+    @property
+    def relation(self) -> Relation | None:
+        """See `Surrogate`."""
+        models = self.objective.models
+        if not self.any_cost or not len(models.block.above) or not models.block.margins:
+            return None
+        weights, rho, lapse = models.weights, models.correlation[:, 0], models.posterior.at.lapse
+        random = lapse >= _RANDOM
+        high, low = ~random & (rho > _RELATED), ~random & (rho < -_RELATED)
+        shares = [float(weights[which].sum()) for which in (high, ~(random | high | low), low, random)]
+        return Relation(*shares, rate=float(weights @ lapse))
+
+    def believing(self, X: Array) -> "Averaged":
+        """These models with points under way that end as expected."""
+        if not len(X):
+            return self
+        constraints = {name: one.believing(X) for name, one in self.constraints.items()}
+        return replace(self, objective=self.objective.believing(X), constraints=constraints)
+
+
+def objective_block(history: History) -> Block:
+    """The objective's trials."""
+    crashed = np.array([trial.crashed for trial in history.trials])
+    costs = np.array([cost for cost in history.costs if cost is not None])
+    ok, bad = np.flatnonzero(~crashed), np.flatnonzero(crashed)
+    none = np.zeros(0, dtype=np.int64)
+    if history.constraints and not len(bad):
+        return Block(history.points, ok, costs, none, none, none, margins=0)
+    absorbed = history.options.crashes == "absorb"
+    margins = np.zeros(len(bad), dtype=np.int64)
+    return Block(history.points, ok, costs, ok, bad, margins, self_limited=absorbed)
+
+
+def constraint_block(history: History, constraint: Constraint) -> Block | None:
+    """A constraint's trials; None while nothing was seen of it."""
+    seen = [i for i, trial in enumerate(history.trials) if constraint.name in trial.constraints]
+    if not seen:
+        return None
+    told = [history.trials[i].constraints[constraint.name] for i in seen]
+    ok = np.array([j for j, value in enumerate(told) if value is not None], dtype=np.int64)
+    bad = np.array([j for j, value in enumerate(told) if value is None], dtype=np.int64)
+    values = np.array([value for value in told if value is not None])
+    below = ok[:0] if constraint.threshold is not None else ok  # a value says more than a label on a known limit
+    return Block(
+        history.points[seen],
+        ok,
+        values,
+        below,
+        bad,
+        np.zeros(len(bad), dtype=np.int64),
+        self_limited=True,
+        threshold=constraint.threshold,
+    )
+
+
+class Memory:
+    """Keeps what was learned from the same trials, so that it is learned once. It changes no result."""
+
+    def __init__(self, size: int = 16) -> None:
+        self.size = size
+        self._kept: dict[object, object] = {}
+
+    def get(self, key: object) -> object | None:
+        return self._kept.get(key)
+
+    def put(self, key: object, value: object) -> None:
+        self._kept[key] = value
+        while len(self._kept) > self.size:
+            self._kept.pop(next(iter(self._kept)))
+
+
+def _key(history: History, output: str, kind: str) -> object:
+    trials = tuple(
+        (tuple(trial.params.items()), trial.objective, tuple(trial.constraints.items()), trial.reason)
+        for trial in history.trials
+    )
+    return kind, output, history.space, history.constraints, history.direction, history.options.crashes, trials
+
+
+def model_output(history: History, output: str, numbers: Numbers, memory: Memory) -> Output | None:
+    """The models of one output, a pure function of the trials; None while there is nothing to model."""
+    key = _key(history, output, "models")
+    known = memory.get(key)
+    if isinstance(known, Output):
+        return known
+    block = _block(history, output)
+    if block is None:
+        return None
+    candidates = _candidates(history, output, numbers, memory)
+    found = Output(weigh(candidates if candidates is not None else learn(block, numbers), block, numbers))
+    memory.put(key, found)
+    return found
+
+
+def _block(history: History, output: str) -> Block | None:
+    if output == OBJECTIVE:
+        return objective_block(history)
+    return constraint_block(history, next(one for one in history.constraints if one.name == output))
+
+
+def _candidates(history: History, output: str, numbers: Numbers, memory: Memory) -> Candidates | None:
+    """Hyperparameters learned from as many of the first trials as the schedule says; None if these do not tell."""
+    early = history.first(learning_size(len(history.trials)))
+    block, now = _block(early, output), _block(history, output)
+    if block is None or now is None or _kind(block) != _kind(now):
+        return None
+    key = _key(early, output, "learned")
+    known = memory.get(key)
+    if not isinstance(known, Candidates):
+        known = learn(block, numbers)
+        memory.put(key, known)
+    return known
+
+
+def _kind(block: Block) -> tuple[int, bool, bool]:
+    """Blocks of one kind have the same hyperparameters."""
+    return block.margins, bool(len(block.values)), bool(len(block.above))
+
+
+def model_all(history: History, numbers: Numbers, memory: Memory) -> Averaged:
+    """The models of all outputs."""
+    if not history.trials:
+        raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
+    objective = model_output(history, OBJECTIVE, numbers, memory)
+    assert objective is not None
+    found = {one.name: model_output(history, one.name, numbers, memory) for one in history.constraints}
+    constraints = {name: one for name, one in found.items() if one is not None}
+    return Averaged(objective, constraints, any(not trial.crashed for trial in history.trials))

@@ -1,0 +1,199 @@
+"""The default strategy: expected gain, averaged over the models, minus a price per crash."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.history import History
+from crashbo.numbers import NUMBERS, Numbers
+from crashbo.strategies.averaged import Averaged, Memory, model_all
+from crashbo.strategies.base import Guess, Suggested
+from crashbo.strategies.design import initial_count, initial_point
+from crashbo.strategies.gain import Moments, expected_improvement, held_probability, with_slopes
+from crashbo.strategies.maximise import Effort, Rounding, maximise, sobol
+from crashbo.strategies.price import crash_price
+
+Array = NDArray[np.float64]
+_NEAR = 40  # trials that are looked around
+_SAME = 1e-6  # distance below which points are one and the same
+
+
+class DefaultStrategy:
+    """Averages over models and pays a price per crash; see `docs/method.md`."""
+
+    def __init__(self, numbers: Numbers = NUMBERS, memory: Memory | None = None) -> None:
+        self.numbers, self.memory = numbers, memory or Memory()
+
+    def surrogate(self, history: History) -> Averaged:
+        """See `Strategy`."""
+        return model_all(history, self.numbers, self.memory)
+
+    def suggest(self, history: History) -> Suggested:
+        """See `Strategy`."""
+        if self._begins(history):
+            return Suggested(initial_point(history), "initial")
+        score = self.score(history)
+        found = maximise(score, score.with_slope, score.points, score.rounding, allowed=score.fresh)
+        success = float(score.surrogate.success(found.point[None])[0])
+        return Suggested(found.point, score.mode, found.value, success)
+
+    def _begins(self, history: History) -> bool:
+        """Whether the quasi-random design goes on: at first, and while nothing has succeeded."""
+        made = len(history.trials) + len(history.pending)
+        return made < initial_count(history) or all(trial.crashed for trial in history.trials)
+
+    def score(self, history: History) -> "GainScore":
+        """See `Strategy`."""
+        return GainScore(history, self.surrogate(history), self.numbers)
+
+    def guess(self, history: History) -> Guess:
+        """Lowest mean plus standard deviation where success is likely enough, random crashes aside.
+
+        A trial that was made has little deviation: where the models are not sure to beat the best one, that is the guess.
+        """
+        surrogate, rounding = self.surrogate(history), Rounding(history.space)
+        points = _look(history, rounding, history.seed, 1024)
+        least = 1 - history.options.delta
+        safe = surrogate.placed_success(points)
+        if not surrogate.any_cost or safe.max() < least:
+            best = points[int(safe.argmax())]
+            return Guess(best, bool(safe.max() >= least))
+        mean, deviation = surrogate.moments(points)
+        unit = max(float(mean.std()), 1e-300)
+
+        def score(X: Array) -> Array:
+            mean, deviation = surrogate.moments(X)
+            shortfall = np.minimum(np.log(np.maximum(surrogate.placed_success(X), 1e-300)) - math.log(least), 0.0)
+            return -(mean + deviation) / unit + 1e3 * shortfall
+
+        effort = Effort(starts=6, iterations=40, evaluations=120, precision=1e-10)
+        found = maximise(
+            score, _differences(score), points, rounding, effort=effort, allowed=lambda X: surrogate.placed_success(X) >= least
+        )
+        return Guess(found.point, True)
+
+
+def _differences(score: object, step: float = 1e-5) -> object:
+    """Gradients by central differences."""
+
+    def slope(X: Array) -> tuple[Array, Array]:
+        p, d = X.shape
+        moves = step * np.eye(d)
+        ahead, behind = np.clip(X[:, None] + moves, 0, 1), np.clip(X[:, None] - moves, 0, 1)
+        values = score(np.concatenate([X, ahead.reshape(-1, d), behind.reshape(-1, d)]))  # type: ignore[operator]
+        width = np.einsum("pjj->pj", ahead - behind)
+        gaps = (values[p : p + p * d] - values[p + p * d :]).reshape(p, d)
+        return values[:p], gaps / width
+
+    return slope
+
+
+@dataclass(frozen=True)
+class GainScore:
+    """Expected gain relative to the largest, minus price times probability of failure."""
+
+    history: History
+    known: Averaged
+    numbers: Numbers
+    mode: str = "gain"
+
+    @cached_property
+    def rounding(self) -> Rounding:
+        return Rounding(self.history.space)
+
+    @cached_property
+    def surrogate(self) -> Averaged:
+        """The models with pending trials believed to end as expected."""
+        return self.known.believing(self.history.pending_points)
+
+    @cached_property
+    def points(self) -> Array:
+        """Points for a first look: all over the cube, and around the trials."""
+        seed = int(self.history.generator().integers(2**31))
+        return _look(self.history, self.rounding, seed, self.history.options.raw)
+
+    @cached_property
+    def price(self) -> float:
+        return crash_price(self.history.failed.tolist(), self.history.options, self.numbers)
+
+    @cached_property
+    def best(self) -> Array:
+        """`b x 1`, lowest expected cost among the trials, in each model's units."""
+        output = self.surrogate.objective
+        points = output.models.block.X[output.models.block.value_point]
+        mean = output.predictor(points).mean[:, 0]
+        return mean.min(-1, keepdims=True)
+
+    @cached_property
+    def units(self) -> Array:
+        """`b x 1`, weight of a model times the size of its unit of cost, and its chance not to lapse."""
+        output = self.surrogate.objective
+        scale = np.array([warp.scale for warp in output.models.warps])
+        return (output.weights * scale * (1 - output.lapse[:, 0]))[:, None]
+
+    @cached_property
+    def norm(self) -> float:
+        """The largest gain at a first look."""
+        return max(float(self._first[0].max()), 1e-300)
+
+    @cached_property
+    def _first(self) -> tuple[Array, Array]:
+        return self._parts(self.points)
+
+    def _parts(self, X: Array) -> tuple[Array, Array]:
+        """Gain and success probability at `p x d`."""
+        output = self.surrogate.objective
+        at, threshold = Moments.of(output.predictor(X)), output.thresholds
+        others = self.surrogate.constraints_hold(X)
+        gain = (self.units * expected_improvement(at, self.best, threshold)).sum(0) * others
+        held = (output.weights[:, None] * (1 - output.lapse) * held_probability(at, threshold)).sum(0) * others
+        return gain, held
+
+    def __call__(self, X: Array) -> Array:
+        gain, held = self._first if X is self.points else self._parts(X)
+        return gain / self.norm - self.price * (1 - held)
+
+    def gain(self, X: Array) -> Array | None:
+        """The gain alone, relative to the largest."""
+        return self._parts(X)[0] / self.norm
+
+    def with_slope(self, X: Array) -> tuple[Array, Array]:
+        """Scores at `p x d` and their gradients."""
+        if self.surrogate.constraints:
+            return _differences(self)(X)  # type: ignore[operator,no-any-return]
+        output = self.surrogate.objective
+        threshold, units = output.thresholds, self.units / self.norm
+        kept = output.weights[:, None] * (1 - output.lapse) * self.price
+
+        def value(at: Moments) -> Array:
+            return units * expected_improvement(at, self.best, threshold) + kept * held_probability(at, threshold)
+
+        q = output.predictor(X)
+        values, *slopes = with_slopes(value, q)
+        return values.sum(0) - self.price, q.pull(*slopes)
+
+    def fresh(self, X: Array) -> NDArray[np.bool_]:
+        """Whether points are neither under way nor known to fail."""
+        history = self.history
+        taken = np.concatenate([history.points[history.failed], history.pending_points])
+        if not len(taken):
+            return np.ones(len(X), dtype=bool)
+        gaps = np.linalg.norm(X[:, None] - taken, axis=-1)
+        return np.asarray(gaps.min(-1) > _SAME)
+
+
+def _look(history: History, rounding: Rounding, seed: int, raw: int) -> Array:
+    """Quasi-random points, the trials, and points near and far around them; of many trials around the best."""
+    spread = sobol(raw, history.space.dimension, seed)
+    order = sorted(range(len(history.trials)), key=lambda i: _rank(history.costs[i]))
+    near = history.points[order[:_NEAR]]
+    noise = np.random.default_rng(seed).standard_normal((3, *near.shape))
+    around = np.clip(near + np.array([0.003, 0.02, 0.1]).reshape(3, 1, 1) * noise, 0.0, 1.0)
+    return rounding(np.concatenate([spread, history.points, around.reshape(-1, near.shape[-1])]))
+
+
+def _rank(cost: float | None) -> float:
+    return math.inf if cost is None else cost

@@ -1,0 +1,151 @@
+"""Global maximisation over the unit cube, with integer and categorical coordinates."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.stats import qmc
+
+from crashbo.space import Space
+
+Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Score = Callable[[Array], Array]
+Slope = Callable[[Array], tuple[Array, Array]]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to search.
+
+    Attributes:
+        starts: best points refined by gradient.
+        iterations: of L-BFGS-B, all starts together.
+        evaluations: of all starts together, after which no further iteration begins.
+        precision: of the sum of their scores, relative.
+    """
+
+    starts: int = 4
+    iterations: int = 30
+    evaluations: int = 60
+    precision: float = 1e-7
+
+
+@dataclass(frozen=True)
+class Maximum:
+    """The best point found.
+
+    Attributes:
+        point: `d`, rounded to a valid one.
+        value: its score.
+    """
+
+    point: Array
+    value: float
+
+
+def sobol(count: int, dimension: int, seed: int) -> Array:
+    """Scrambled Sobol points, `count x dimension`."""
+    sequence = qmc.Sobol(dimension, seed=np.random.default_rng(seed))
+    return np.asarray(sequence.random_base2(max(count - 1, 0).bit_length())[:count])
+
+
+class Rounding:
+    """Moves points to valid ones: integers and choices to the middle of their cells."""
+
+    def __init__(self, space: Space) -> None:
+        self.discrete = [one for one in space.coordinates if one.kind != "continuous"]
+        self.free = np.ones(space.dimension)
+        for one in self.discrete:
+            self.free[one.start : one.stop] = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.discrete)
+
+    def __call__(self, X: Array) -> Array:
+        """Round `... x d` points."""
+        if not self.discrete:
+            return X
+        result = X.copy()
+        for one in self.discrete:
+            result[..., one.start : one.stop] = one.round(np.clip(X[..., one.start : one.stop], 0.0, 1.0))
+        return result
+
+
+def maximise(
+    score: Score,
+    slope: Slope,
+    points: Array,
+    rounding: Rounding,
+    *,
+    effort: Effort | None = None,
+    allowed: Callable[[Array], Bools] | None = None,
+) -> Maximum:
+    """Maximise a score over the unit cube.
+
+    A look at given points, then L-BFGS-B from the best of them, all together; discrete coordinates are rounded inside the
+    score, so gradients move the continuous ones, and a final hill climb changes coordinates one at a time.
+
+    Args:
+        score: `p x d` to `p`.
+        slope: `p x d` to scores `p` and gradients `p x d`.
+        points: `k x d`, valid ones to look at first.
+        rounding: to valid points.
+        effort: how hard to search.
+        allowed: `p x d` to bool `p`, points that may be returned; None allows all.
+    """
+    effort = effort or Effort()
+    values = _evaluate(score, points, allowed)
+    top = np.argsort(-values, kind="stable")[: effort.starts]
+    refined = rounding(_ascend(slope, points[top], rounding, effort))
+    candidates = np.concatenate([refined, points[top]])
+    scores = np.concatenate([_evaluate(score, refined, allowed), values[top]])
+    winner = int(scores.argmax())
+    best = Maximum(candidates[winner], float(scores[winner]))
+    return _climb(score, rounding, best, allowed) if rounding else best
+
+
+def _evaluate(score: Score, points: Array, allowed: Callable[[Array], Bools] | None) -> Array:
+    values = score(points)
+    values = np.where(np.isfinite(values), values, -1e300)
+    return values if allowed is None else np.where(allowed(points), values, -1e301)
+
+
+def _ascend(slope: Slope, start: Array, rounding: Rounding, effort: Effort) -> Array:
+    """Refine all starting points together."""
+    shape = start.shape
+
+    def negative(flat: Array) -> tuple[float, Array]:
+        values, gradients = slope(rounding(flat.reshape(shape)))
+        total = float(values.sum())
+        if not math.isfinite(total):
+            return 1e300, np.zeros_like(flat)
+        return -total, -(np.nan_to_num(gradients) * rounding.free).ravel()
+
+    options = {"maxiter": effort.iterations, "maxfun": effort.evaluations, "ftol": effort.precision, "gtol": 1e-12}
+    found = minimize(
+        negative, start.ravel().copy(), jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * start.size, options=options
+    )
+    return np.clip(found.x.reshape(shape), 0.0, 1.0)
+
+
+def _climb(
+    score: Score, rounding: Rounding, best: Maximum, allowed: Callable[[Array], Bools] | None, steps: int = 33
+) -> Maximum:
+    """Improve by changing one coordinate at a time, as long as that helps."""
+    ladder = np.linspace(0.0, 1.0, steps)
+    for _ in range(10):
+        d = len(best.point)
+        moved = np.repeat(best.point[None], d * steps, 0)
+        for axis in range(d):
+            moved[axis * steps : (axis + 1) * steps, axis] = ladder
+        moved = rounding(moved)
+        values = _evaluate(score, moved, allowed)
+        winner = int(values.argmax())
+        if values[winner] <= best.value + 1e-9 * abs(best.value):
+            break
+        best = Maximum(moved[winner], float(values[winner]))
+    return best
