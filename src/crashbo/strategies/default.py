@@ -121,10 +121,14 @@ class GainScore:
 
     @cached_property
     def best(self) -> Array:
-        """`b x 1`, lowest expected cost among the trials, in each model's units."""
-        output = self.surrogate.objective
-        points = output.models.block.X[output.models.block.value_point]
-        mean = output.predictor(points).mean[:, 0]
+        """`b x 1`, lowest expected cost among the trials that did not fail, in each model's units.
+
+        Where all failed, among all: what is known to be had with a limit broken.
+        """
+        history = self.history
+        seen = np.array([not trial.crashed for trial in history.trials])
+        held = seen & ~history.failed
+        mean = self.surrogate.objective.predictor(history.points[held if held.any() else seen]).mean[:, 0]
         return mean.min(-1, keepdims=True)
 
     @cached_property
