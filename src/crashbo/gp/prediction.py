@@ -22,10 +22,17 @@ class Predictor:
         covariance_op = prior_op - t_o' t_p,   t_o = sum_l mixing_ol k_l W_l'
     """
 
-    def __init__(self, posterior: Posterior) -> None:
+    def __init__(self, posterior: Posterior, mixing: Array | None = None) -> None:
+        """Prepare.
+
+        Args:
+            posterior: to predict from.
+            mixing: `b x o x l`, other mixes of the latents to predict instead of the outputs.
+        """
         self.posterior, self.at = posterior, posterior.at
+        self.mixing = self.at.mixing if mixing is None else mixing
         self.X = posterior.rows.X
-        self.prior = self.at.prior_covariance
+        self.prior = self.mixing @ self.mixing.swapaxes(-1, -2)
         self.floor = _SMALLEST * np.einsum("boo->bo", self.prior)[..., None]
 
     @cached_property
@@ -47,7 +54,7 @@ class Predictor:
 
     def __call__(self, X: Array) -> "Prediction":
         """Predict at `p x d`."""
-        b, outputs, latents = self.at.mixing.shape
+        b, outputs, latents = self.mixing.shape
         mean = np.zeros((b, outputs, len(X)))
         whitened = np.zeros((b, outputs, len(X), self.posterior.weights.shape[-1]))
         slopes = []
@@ -58,7 +65,7 @@ class Predictor:
             means = (value @ self.weights[latent][..., None])[..., 0]
             whites = value @ self.whiteners[latent]
             for output in range(outputs):
-                mixing = self.at.mixing[:, output, latent]
+                mixing = self.mixing[:, output, latent]
                 if mixing.any():
                     mean[:, output] += mixing[:, None] * means
                     whitened[:, output] += mixing[:, None, None] * whites
@@ -99,7 +106,7 @@ class Prediction:
             inner[:, 0] -= np.einsum("bop,bopr->bpr", by_covariance, self.whitened)
         total = np.zeros_like(self.X)
         for latent, slope in enumerate(self.slopes):
-            mixing = at.mixing[:, :, latent]
+            mixing = p.mixing[:, :, latent]
             by_white = np.einsum("bopr,bo->bpr", inner, mixing)
             by_value = by_white @ p.whiteners[latent].swapaxes(-1, -2)
             by_value += np.einsum("bop,bo->bp", by_mean, mixing)[..., None] * p.weights[latent][:, None, :]

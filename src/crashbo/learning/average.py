@@ -6,19 +6,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, ndtri
+from scipy.special import logsumexp
 
 from crashbo.errors import NumericalError
 from crashbo.gp.inference import Posterior, evidence_gradient, infer
+from crashbo.gp.prediction import Predictor
 from crashbo.gp.rows import Hyperparameters, Rows
-from crashbo.learning.block import Block
+from crashbo.learning.block import Block, Relations
 from crashbo.learning.map import Mode, find_mode
 from crashbo.learning.priors import log_value_prior, usual_values, value_bounds
-from crashbo.learning.thresholds import fit_thresholds
 from crashbo.learning.warp import Warp, make_warp
 from crashbo.numbers import NUMBERS, Numbers
 
 Array = NDArray[np.float64]
+Pair = tuple["_Point", "_Relation"]
+Sites = tuple[Array, Array]
+_TOLERANCE, _SWEEPS = 1e-3, 60  # of EP
 _STEP = 1e-3  # of the finite differences that give a Hessian
 _REACH = math.sqrt(3.0)  # of the quadrature's points, in standard deviations
 
@@ -28,9 +31,9 @@ class Candidates:
     """Hyperparameters to be weighed, `b` of them.
 
     Attributes:
-        at: all but the limits, which are where to begin looking for them.
+        at: the settings.
         warps: of the values.
-        log_prior: `b`, of everything but the limits, less the log density with which they were proposed.
+        log_prior: `b`, of all of them, times the weight of the quadrature that they belong to.
     """
 
     at: Hyperparameters
@@ -47,26 +50,38 @@ class ModelSet:
 
     Attributes:
         block: the trials.
-        candidates: the hyperparameters, limits where they were found.
+        candidates: the hyperparameters.
         posterior: `b`, in the units of each warp.
         weights: `b`, they add up to 1.
-        threshold_deviation: `b x o`, how uncertain the limits are.
     """
 
     block: Block
     candidates: Candidates
     posterior: Posterior
     weights: Array
-    threshold_deviation: Array
 
     @property
     def warps(self) -> tuple[Warp, ...]:
+        """Of the values."""
         return self.candidates.warps
 
     @property
     def correlation(self) -> Array:
         """`b x margins`, of value and margin."""
         return self.posterior.at.mixing[:, 1:, 0]
+
+    def limits(self) -> tuple[Array, Array]:
+        """Mean and standard deviation of the limits, `b x margins` each, in prior standard deviations of the value."""
+        at, m = self.posterior.at, self.block.margins
+        mean, deviation = at.threshold[:, 1:].copy(), np.zeros_like(at.threshold[:, 1:])
+        own = 0 if self.block.self_limited else m
+        if at.mixing.shape[-1] > 1 + own:
+            picked = np.zeros((len(mean), m, at.mixing.shape[-1]))
+            margin = np.arange(m)
+            picked[:, margin, 1 + own + margin] = -at.mixing[:, 1 + margin, 1 + own + margin]
+            q = Predictor(self.posterior, picked)(self.block.X[:1])
+            mean, deviation = mean + q.mean[..., 0], np.sqrt(q.variance[..., 0])
+        return mean, deviation
 
 
 def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
@@ -85,7 +100,7 @@ def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
         pairs, start = _best(block, pairs, _repeat(start, len(numbers.lapses)), numbers)
     points = [(point, mode) for mode in modes for point in mode.points()]
     spread = [(point, relation) for _, relation in pairs for point, _ in points]
-    found = weigh(_assemble(block, spread), block, numbers, _repeat(start, len(points)))
+    found = weigh(_assemble(block, spread, numbers), block, _repeat(start, len(points)))
     return _resample(found, numbers.most_models)
 
 
@@ -95,7 +110,7 @@ def _resample(found: "ModelSet", count: int) -> Candidates:
     Taking the heaviest alone would leave out what many light ones agree on.
     """
     at = found.posterior.at
-    order = np.lexsort((at.lengthscale[:, 0].mean(-1), at.lapse, at.lengthscale[:, -1].mean(-1), at.mixing[:, -1, 0]))
+    order = np.lexsort((at.lengthscale[:, 0].mean(-1), at.lapse, at.lengthscale[:, min(1, at.lengthscale.shape[1] - 1)].mean(-1), at.mixing[:, -1, 0]))
     drawn = np.searchsorted(np.cumsum(found.weights[order]), (np.arange(count) + 0.5) / count)
     chosen, times = np.unique(order[np.minimum(drawn, len(order) - 1)], return_counts=True)
     kept = found.candidates.select(chosen)
@@ -103,16 +118,11 @@ def _resample(found: "ModelSet", count: int) -> Candidates:
     return replace(kept, log_prior=kept.log_prior + shift)
 
 
-Pair = tuple["_Point", "_Relation"]
-Sites = tuple[Array, Array]
-
-
 def _best(block: Block, pairs: list[Pair], start: Sites | None, numbers: Numbers) -> tuple[list[Pair], Sites]:
-    """The candidates that count, their limits found, with EP's sites."""
-    found = weigh(_assemble(block, pairs), block, numbers, start)
+    """The candidates that count, with EP's sites."""
+    found = weigh(_assemble(block, pairs, numbers), block, start)
     used = _largest(found.weights, 0.5 * numbers.smallest_weight, numbers.most_models)
-    limits = found.posterior.at.threshold[:, 1:]
-    kept = [(pairs[i][0], replace(pairs[i][1], threshold=limits[i])) for i in used.tolist()]
+    kept = [pairs[i] for i in used.tolist()]
     return kept, (found.posterior.ep.precision[used], found.posterior.ep.shift[used])
 
 
@@ -120,32 +130,16 @@ def _repeat(sites: Sites, times: int) -> Sites:
     return np.repeat(sites[0], times, 0), np.repeat(sites[1], times, 0)
 
 
-def weigh(
-    candidates: Candidates, block: Block, numbers: Numbers = NUMBERS, start: tuple[Array, Array] | None = None
-) -> ModelSet:
-    """Find the limits of every candidate, and the weights of all, given trials."""
+def weigh(candidates: Candidates, block: Block, start: Sites | None = None) -> ModelSet:
+    """The posteriors and weights of candidates, given trials."""
     values = np.stack([warp(block.values) for warp in candidates.warps])
-    rows = block.rows(values)
-    known = block.threshold is not None
-    at = candidates.at
-    if known:
-        at = at.with_threshold(_known_threshold(block, candidates))
-    limited = fit_thresholds(rows, at, numbers.threshold, known=known, start=start)
+    posterior = infer(block.rows(values), candidates.at, start=start, tolerance=_TOLERANCE, max_sweeps=_SWEEPS)
     jacobian = np.array([warp.log_jacobian(block.values) for warp in candidates.warps])
-    log_weight = limited.log_weight + candidates.log_prior + jacobian
+    log_weight = posterior.log_evidence + candidates.log_prior + jacobian
     log_weight = np.where(np.isfinite(log_weight), log_weight, -math.inf)
     if not np.isfinite(log_weight).any():
         raise NumericalError("no hyperparameters give the trials a finite evidence.")
-    weights = np.exp(log_weight - logsumexp(log_weight))
-    found = replace(candidates, at=limited.posterior.at)
-    return ModelSet(block, found, limited.posterior, weights, limited.deviation)
-
-
-def _known_threshold(block: Block, candidates: Candidates) -> Array:
-    """`b x o`, a known limit in prior standard deviations of the value."""
-    assert block.threshold is not None
-    limit = np.array([float(warp(np.array(block.threshold))) for warp in candidates.warps])
-    return np.stack([np.zeros(len(limit)), limit / candidates.at.mixing[:, 0, 0]], -1)
+    return ModelSet(block, candidates, posterior, np.exp(log_weight - logsumexp(log_weight)))
 
 
 def _largest(weights: Array, smallest: float, most: int) -> NDArray[np.int64]:
@@ -279,16 +273,13 @@ class _Relation:
         correlation: `margins`.
         lengthscale: `margins x d`.
         lapse: rate of random crashes.
-        threshold: `margins`, where to begin.
         log_prior: of all this.
     """
 
     correlation: Array
     lengthscale: Array
     lapse: float
-    threshold: Array
     log_prior: float
-
 
     def lapsing(self, lapse: float, prior: float) -> "_Relation":
         """The same with another lapse rate."""
@@ -299,27 +290,30 @@ def _relations(block: Block, numbers: Numbers) -> list[_Relation]:
     """All relations to try, at the smallest lapse rate."""
     d, m = block.X.shape[-1], block.margins
     centre = math.exp(numbers.lengthscale[0]) * math.sqrt(d)
-    share = (len(block.above) + 1) / (len(block.above) + len(block.below) + 2)
-    begin = np.full(m, float(np.clip(-ndtri(share), -1.5, 2.0)))
     lapse = numbers.lapses[0][0]
     if m == 0:
-        return [_Relation(np.zeros(0), np.zeros((0, d)), lapse, begin, 0.0)]
+        return [_Relation(np.zeros(0), np.zeros((0, d)), lapse, 0.0)]
     unrelated = not len(block.values) or not len(block.above)
     correlations = ((1.0, 1.0),) if block.self_limited else ((0.0, 1.0),) if unrelated else numbers.correlations
     factors = ((1.0, 1.0),) if block.self_limited else numbers.margin_lengthscales
     return [
-        _Relation(np.full(m, rho), np.full((m, d), centre * factor), lapse, begin, math.log(a * b))
+        _Relation(np.full(m, rho), np.full((m, d), centre * factor), lapse, math.log(a * b))
         for (rho, a), (factor, b) in itertools.product(correlations, factors)
     ]
 
 
-def _assemble(block: Block, pairs: list[tuple[_Point, _Relation]]) -> Candidates:
-    at = block.hyperparameters(
-        np.stack([point.theta for point, _ in pairs]),
+def _assemble(block: Block, pairs: list[Pair], numbers: Numbers) -> Candidates:
+    thetas = np.stack([point.theta for point, _ in pairs])
+    relations = Relations(
         np.stack([relation.correlation for _, relation in pairs]),
         np.stack([relation.lengthscale for _, relation in pairs]),
-        np.stack([relation.threshold for _, relation in pairs]),
         np.array([relation.lapse for _, relation in pairs]),
     )
+    mean, deviation = numbers.threshold
+    threshold = np.full((len(pairs), block.margins), mean)
+    if block.threshold is not None:
+        known = np.array([float(point.warp(np.array(block.threshold))) for point, _ in pairs])
+        threshold, deviation = (known / np.exp(0.5 * thetas[:, -2]))[:, None], 0.0
+    at = block.hyperparameters(thetas, relations, threshold, deviation)
     log_prior = np.array([point.log_prior + relation.log_prior for point, relation in pairs])
     return Candidates(at, tuple(point.warp for point, _ in pairs), log_prior)

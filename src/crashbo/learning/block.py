@@ -5,19 +5,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.gp.kernel import KernelName
 from crashbo.gp.rows import Hyperparameters, Rows
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+CONSTANT = 1e6  # lengthscale of a latent that is constant over the unit cube
 
 
 @dataclass(frozen=True)
 class Block:
     """An output with its limits. Output 0 of the model is its value, outputs 1, 2, ... are the margins of its limits.
 
-    A trial succeeds while every margin stays at or below its threshold.
+    A trial succeeds while every margin stays at or below its limit. A limit that is not known is a latent like any other,
+    constant over the points and Gaussian a priori, so that the posterior integrates over it.
 
-    Math: margin_j(x) = rho_j value(x) / s + sqrt(1 - rho_j^2) own_j(x)     (variance 1; s^2 the value's variance)
+    Math: margin_j(x) = rho_j value(x) / s + sqrt(1 - rho_j^2) own_j(x) - limit_j
+        (s^2 the value's variance; own_j of variance 1; limit_j ~ N(0, limit deviation^2) around `threshold`)
 
     Attributes:
         X: `n x d`, points in the unit cube.
@@ -38,11 +42,6 @@ class Block:
     margins: int = 1
     self_limited: bool = False
     threshold: float | None = None
-
-    @property
-    def latents(self) -> int:
-        """The value's, and one for every margin that is not the value itself."""
-        return 1 if self.self_limited else 1 + self.margins
 
     def rows(self, values: Array) -> Rows:
         """Everything seen, with the values as they are modelled, `k` or `b x k`."""
@@ -71,26 +70,48 @@ class Block:
         )
 
     def hyperparameters(
-        self, theta: Array, correlation: Array, margin_lengthscale: Array, threshold: Array, lapse: Array
+        self, theta: Array, relation: "Relations", threshold: Array, limit_deviation: float, kernel: KernelName = "matern52"
     ) -> Hyperparameters:
         """Settings of the model.
 
+        Latents are the value's own, one for every margin that is not the value itself, and one for every unknown limit.
+
         Args:
             theta: `b x (d + 2)`, logs of the value's lengthscales, variance and noise variance.
-            correlation: `b x margins`, rho.
-            margin_lengthscale: `b x margins x d`.
-            threshold: `b x margins`.
-            lapse: `b`.
+            relation: of margins and value.
+            threshold: `b x margins`, known limits or the prior's mean of unknown ones.
+            limit_deviation: prior standard deviation of the limits; 0 if they are known.
+            kernel: of all latents but the limits, which are constant under any.
         """
-        b, m = len(theta), self.margins
-        mixing = np.zeros((b, 1 + m, self.latents))
+        b, d, m = len(theta), theta.shape[-1] - 2, self.margins
+        own = 0 if self.self_limited else m
+        limits = m if limit_deviation else 0
+        mixing = np.zeros((b, 1 + m, 1 + own + limits))
+        lengthscale = np.full((b, 1 + own + limits, d), CONSTANT)
         mixing[:, 0, 0] = np.exp(0.5 * theta[:, -2])
-        mixing[:, 1:, 0] = correlation
-        lengthscale = np.exp(theta[:, None, :-2])
-        if not self.self_limited and m:
-            own = np.sqrt(1 - np.square(correlation))
-            mixing[:, 1 + np.arange(m), 1 + np.arange(m)] = own
-            lengthscale = np.concatenate([lengthscale, margin_lengthscale], 1)
+        lengthscale[:, 0] = np.exp(theta[:, :-2])
+        mixing[:, 1:, 0] = relation.correlation
+        margin = np.arange(m)
+        if own:
+            mixing[:, 1 + margin, 1 + margin] = np.sqrt(1 - np.square(relation.correlation))
+            lengthscale[:, 1 : 1 + own] = relation.lengthscale
+        if limits:
+            mixing[:, 1 + margin, 1 + own + margin] = -limit_deviation
         noise = np.concatenate([np.exp(theta[:, -1:]), np.ones((b, m))], -1)
         limit = np.concatenate([np.zeros((b, 1)), threshold], -1)
-        return Hyperparameters(lengthscale, mixing, noise, limit, lapse)
+        return Hyperparameters(lengthscale, mixing, noise, limit, relation.lapse, kernel)
+
+
+@dataclass(frozen=True)
+class Relations:
+    """`b` ways in which margins relate to the value.
+
+    Attributes:
+        correlation: `b x margins`, rho.
+        lengthscale: `b x margins x d`, of the margins' own latents.
+        lapse: `b`, rate of random crashes.
+    """
+
+    correlation: Array
+    lengthscale: Array
+    lapse: Array

@@ -82,9 +82,9 @@ class Output:
         share = float(self.weights[related].sum()) if block.margins else 0.0
         if share < 0.5 or not len(block.above) or not len(block.values):
             return None
-        at = self.models.posterior.at
+        at, (means, spreads) = self.models.posterior.at, self.models.limits()
         scale = at.mixing[related, 0, 0] / at.mixing[related, 1, 0]
-        z, spread = scale * at.threshold[related, 1], scale * self.models.threshold_deviation[related, 1]
+        z, spread = scale * means[related, 0], scale * spreads[related, 0]
         warps = [warp for warp, used in zip(self.models.warps, related, strict=True) if used]
         each = [warp.undo_moments(z[i : i + 1], spread[i : i + 1]) for i, warp in enumerate(warps)]
         values, deviations = (np.concatenate(one) for one in zip(*each, strict=True))
@@ -257,7 +257,7 @@ def model_output(history: History, output: str, numbers: Numbers, memory: Memory
     if block is None:
         return None
     candidates = _candidates(history, output, numbers, memory)
-    found = Output(weigh(candidates if candidates is not None else learn(block, numbers), block, numbers))
+    found = Output(weigh(candidates if candidates is not None else learn(block, numbers), block))
     memory.put(key, found)
     return found
 

@@ -1,0 +1,69 @@
+"""What a value tells about the minimum: information of a Gaussian that is cut at the minimum, in the log domain."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erfcx, log_ndtr
+
+from crashbo.gp.truncation import truncation
+
+Array = NDArray[np.float64]
+_LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
+
+
+def log_information(t: Array) -> tuple[Array, Array]:
+    """Log information that a Gaussian gains from being cut at the minimum (equation (18)'s summand), and its derivative.
+
+    Finite for |t| up to 1e150; decreasing in t.
+
+    Math: log( t phi(t) / (2 Phi(t)) - log Phi(t) ),  t = (mean - minimum) / deviation
+
+    Args:
+        t: any shape, standard deviations by which the mean lies above the minimum.
+    """
+    hazard, excess, shrinkage = truncation(t)
+    # t <= 0: t d / 2 + log(sqrt(2 pi) r), no cancellation as t -> -inf.
+    near = 0.5 * t * excess + np.log(np.maximum(hazard, 1e-300)) + _LOG_ROOT_2PI
+    # t > 0: r (t / 2 + (-log Phi) / r), with Mills' ratio in place of the tails.
+    positive = np.maximum(t, 0.0)
+    mills = math.sqrt(math.pi / 2) * erfcx(positive / math.sqrt(2.0))
+    log_density = -0.5 * np.square(positive) - _LOG_ROOT_2PI
+    log_cdf = log_ndtr(positive)
+    beyond = np.exp(log_density) * mills
+    ratio = np.where(beyond > 1e-8, -log_cdf / np.maximum(beyond, 1e-300), 1.0) * mills * np.exp(log_cdf)
+    far = log_density - log_cdf + np.log(0.5 * positive + ratio)
+    value = np.where(t <= 0, np.log(np.maximum(near, 1e-300)), far)
+    # Derivative: -r (1 + t d) / (2 a), and 1 + t d = shrinkage + d^2.
+    log_hazard = np.where(t <= 0, np.log(np.maximum(hazard, 1e-300)), log_density - log_cdf)
+    inner = np.where(t <= 0, shrinkage + np.square(excess), 1 + t * excess)
+    return value, -0.5 * inner * np.exp(log_hazard - value)
+
+
+def log_noisy_information(t: Array, share: Array) -> tuple[Array, Array, Array]:
+    """Log of a lower bound on what a noisy value tells about the minimum, and its derivatives by t and share.
+
+    Unlike `log_information` it sees that measuring a well-known point again tells little (Moss et al., 2021).
+
+    Math: log( -log(1 - share (1 - w(t))) / 2 ),  share = variance / (variance + noise variance),
+        w(t) the variance that the cut at the minimum leaves
+
+    Args:
+        t: standard deviations by which the mean lies above the minimum.
+        share: in (0, 1], the part of a value's variance that is not noise; broadcastable.
+    """
+    hazard, excess, shrinkage = truncation(t)
+    taken = hazard * excess
+    left = share * shrinkage + (1 - share)
+    part = share * taken
+    lost = np.maximum(np.where(part < 0.5, -np.log1p(-np.minimum(part, 0.5)), -np.log(left)), 1e-300)
+    slope = taken / left / lost
+    relative = shrinkage / np.maximum(excess, 1e-300) - excess
+    value, by_t, by_share = np.log(lost), share * slope * relative, slope
+    tiny = (t > 0) & (part < 1e-8)
+    if tiny.any():  # -log(1 - s u) -> s u as u -> 0, where logs replace products that underflow
+        far, little = t[tiny], np.broadcast_to(share, t.shape)[tiny]
+        log_hazard = -0.5 * np.square(far) - _LOG_ROOT_2PI - log_ndtr(far)
+        log_taken = log_hazard + np.log(np.maximum(far + np.exp(log_hazard), 1e-300))
+        value[tiny], by_t[tiny], by_share[tiny] = np.log(little) + log_taken, relative[tiny], 1 / little
+    return value - math.log(2), by_t, by_share
