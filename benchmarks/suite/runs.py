@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.suite.methods import make_method
 from benchmarks.suite.methods.base import Method
 from benchmarks.suite.problem import Outcome, Problem
-from benchmarks.suite.problems import problems
+from benchmarks.suite.problems import find_problem
 from benchmarks.suite.records import Key, Row
 
 
@@ -37,7 +37,7 @@ def run_one(key: Key, trials: int | None = None) -> list[Row]:
         trials: fewer than the problem's budget, to try things out.
     """
     name, method_name, seed = key
-    problem = problems()[name]
+    problem = find_problem(name)
     method = make_method(method_name, problem, seed)
     budget = min(problem.budget, trials or problem.budget)
     rows: list[Row] = []
