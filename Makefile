@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TEST_WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test check slow lint bench images integrations suite clean
+.PHONY: help demo test check slow lint bench images integrations suite v010 clean
 
 help:
 	@echo "make demo   set up and run the demo"
@@ -15,6 +15,7 @@ help:
 	@echo "make bench  the benchmarks"
 	@echo "make images  the pictures of the docs"
 	@echo "make suite  CrashBO beside other optimizers, in an environment of its own (hours; goes on where it stopped)"
+	@echo "make v010   CrashBO 0.1.0 from its wheel in an environment of its own, for the suite to compare with"
 	@echo "make integrations  the tests of Ax and Ray, in an environment of their own"
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -59,6 +60,21 @@ suite: $(VENV)-suite/.ready
 	$(VENV)-suite/bin/python -m benchmarks.suite table
 	$(VENV)-suite/bin/python -m benchmarks.suite plots
 
+# Version 0.1.0 is a method of the suite, crashbo-0.1.0: its wheel, built from its commit, in its own environment. Its
+# dependencies are those of its own constraints.
+V010 = c652665
+$(VENV)-v010/.ready:
+	$(PYTHON) -m venv $(VENV)-v010
+	mkdir -p $(VENV)-v010/source
+	git archive $(V010) | tar -x -C $(VENV)-v010/source
+	$(VENV)-v010/bin/pip wheel --quiet --disable-pip-version-check --no-deps -w $(VENV)-v010/wheel $(VENV)-v010/source
+	$(VENV)-v010/bin/pip install --quiet --disable-pip-version-check -c $(VENV)-v010/source/constraints.txt \
+		$(VENV)-v010/wheel/crashbo-0.1.0-py3-none-any.whl
+	rm -r $(VENV)-v010/source
+	@touch $@
+
+v010: $(VENV)-v010/.ready
+
 images: $(VENV)/.ready
 	$(BIN)/python docs/make_images.py
 
@@ -70,4 +86,4 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/console.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-integrations $(VENV)-suite .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-integrations $(VENV)-suite $(VENV)-v010 .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -61,7 +61,7 @@ def run_one(key: Key, trials: int | None = None) -> list[Row]:
 def _ask(method: Method, due: float) -> _Asked:
     begin, cpu = time.perf_counter(), time.process_time()
     params = method.ask()
-    seconds, cpu_seconds = time.perf_counter() - begin, time.process_time() - cpu
+    seconds, cpu_seconds = method.ask_times or (time.perf_counter() - begin, time.process_time() - cpu)
     return _Asked(params, seconds, cpu_seconds, method.success_probability, due)
 
 
