@@ -60,20 +60,21 @@ suite: $(VENV)-suite/.ready
 	$(VENV)-suite/bin/python -m benchmarks.suite table
 	$(VENV)-suite/bin/python -m benchmarks.suite plots
 
-# Version 0.1.0 is a method of the suite, crashbo-0.1.0: its wheel, built from its commit, in its own environment. Its
-# dependencies are those of its own constraints.
-V010 = c652665
-$(VENV)-v010/.ready:
-	$(PYTHON) -m venv $(VENV)-v010
-	mkdir -p $(VENV)-v010/source
-	git archive $(V010) | tar -x -C $(VENV)-v010/source
-	$(VENV)-v010/bin/pip wheel --quiet --disable-pip-version-check --no-deps -w $(VENV)-v010/wheel $(VENV)-v010/source
-	$(VENV)-v010/bin/pip install --quiet --disable-pip-version-check -c $(VENV)-v010/source/constraints.txt \
-		$(VENV)-v010/wheel/crashbo-0.1.0-py3-none-any.whl
-	rm -r $(VENV)-v010/source
+# Version 0.1.0 is a method of the suite, crashbo-0.1.0: its wheel, built from its commit, with its own constraints, in
+# its own environment. The suite looks for it there, wherever the other environments are.
+V010 = .venv-v010
+V010_COMMIT = c652665
+$(V010)/.ready:
+	$(PYTHON) -m venv $(V010)
+	mkdir -p $(V010)/source
+	git archive $(V010_COMMIT) | tar -x -C $(V010)/source
+	$(V010)/bin/pip wheel --quiet --disable-pip-version-check --no-deps -w $(V010)/wheel $(V010)/source
+	$(V010)/bin/pip install --quiet --disable-pip-version-check -c $(V010)/source/constraints.txt \
+		$(V010)/wheel/crashbo-0.1.0-py3-none-any.whl
+	rm -r $(V010)/source
 	@touch $@
 
-v010: $(VENV)-v010/.ready
+v010: $(V010)/.ready
 
 images: $(VENV)/.ready
 	$(BIN)/python docs/make_images.py
@@ -86,4 +87,4 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/console.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-integrations $(VENV)-suite $(VENV)-v010 .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-integrations $(VENV)-suite $(V010) .mypy_cache .ruff_cache .pytest_cache .hypothesis
