@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from crashbo.errors import NumericalError
 from crashbo.gp.inference import Posterior, evidence_gradient, infer
 from crashbo.gp.prediction import Predictor
+from crashbo.gp.kernel import KernelName
 from crashbo.gp.rows import Hyperparameters, Rows
 from crashbo.learning.block import Block, Relations
 from crashbo.learning.map import Mode, find_mode
@@ -23,6 +24,7 @@ Pair = tuple["_Point", "_Relation"]
 Sites = tuple[Array, Array]
 _TOLERANCE, _SWEEPS = 1e-3, 60  # of EP
 _STEP = 1e-3  # of the finite differences that give a Hessian
+_COMBINATIONS = 27  # of the relations of several margins
 _REACH = math.sqrt(3.0)  # of the quadrature's points, in standard deviations
 
 
@@ -53,12 +55,14 @@ class ModelSet:
         candidates: the hyperparameters.
         posterior: `b`, in the units of each warp.
         weights: `b`, they add up to 1.
+        log_evidence: of all of them together, up to a constant that depends on the candidates alone.
     """
 
     block: Block
     candidates: Candidates
     posterior: Posterior
     weights: Array
+    log_evidence: float
 
     @property
     def warps(self) -> tuple[Warp, ...]:
@@ -91,17 +95,21 @@ def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
     Then, in three rounds that each go on with what counts so far: all relations of margins and value; lapse rates and
     warps; points around the modes. Each candidate is weighed by its evidence.
     """
-    modes = _value_modes(block, numbers)
+    return _resample(weigh_all(block, numbers), numbers.most_models)
+
+
+def weigh_all(block: Block, numbers: Numbers = NUMBERS) -> "ModelSet":
+    """All candidates that matter, with their weights; see `learn`."""
+    modes = [_fixed_values(block)] if block.fixed is not None else _value_modes(block, numbers)
     best = modes[0]
-    pairs = [(best.centre(), relation) for relation in _relations(block, numbers)]
+    pairs = [(best.centre(), relation) for relation in _relations(block, best.centre(), numbers)]
     pairs, start = _best(block, pairs, None, numbers)
     if len(block.above):
         pairs = [(one, relation.lapsing(lapse, prior)) for one, relation in pairs for lapse, prior in numbers.lapses]
         pairs, start = _best(block, pairs, _repeat(start, len(numbers.lapses)), numbers)
     points = [(point, mode) for mode in modes for point in mode.points()]
     spread = [(point, relation) for _, relation in pairs for point, _ in points]
-    found = weigh(_assemble(block, spread, numbers), block, _repeat(start, len(points)))
-    return _resample(found, numbers.most_models)
+    return weigh(_assemble(block, spread, numbers), block, _repeat(start, len(points)))
 
 
 def _resample(found: "ModelSet", count: int) -> Candidates:
@@ -139,7 +147,8 @@ def weigh(candidates: Candidates, block: Block, start: Sites | None = None) -> M
     log_weight = np.where(np.isfinite(log_weight), log_weight, -math.inf)
     if not np.isfinite(log_weight).any():
         raise NumericalError("no hyperparameters give the trials a finite evidence.")
-    return ModelSet(block, candidates, posterior, np.exp(log_weight - logsumexp(log_weight)))
+    total = float(logsumexp(log_weight))
+    return ModelSet(block, candidates, posterior, np.exp(log_weight - total), total)
 
 
 def _largest(weights: Array, smallest: float, most: int) -> NDArray[np.int64]:
@@ -153,15 +162,18 @@ class _Values:
     """The value's hyperparameters under one warp: Laplace's approximation of their posterior."""
 
     warp: Warp
+    kernel: KernelName
     log_prior: float
     mode: Mode
-    root: Array  # p x p, of the covariance
+    root: Array  # p x p, of the covariance; 0 where nothing is learned
     numbers: Numbers
 
     def centre(self) -> "_Point":
         """The mode alone."""
+        if not self.root.any():
+            return _Point(self.warp, self.kernel, self.mode.theta, 0.0)
         log_prior, _ = log_value_prior(self.mode.theta, self.numbers)
-        return _Point(self.warp, self.mode.theta, self.log_prior + float(log_prior) + self.log_volume)
+        return _Point(self.warp, self.kernel, self.mode.theta, self.log_prior + float(log_prior) + self.log_volume)
 
     @property
     def log_volume(self) -> float:
@@ -174,6 +186,8 @@ class _Values:
         Quadrature of second order in these directions; the other hyperparameters move as they are expected to. Where
         Laplace's approximation is wrong the evidence at each point corrects its weight.
         """
+        if not self.root.any():
+            return [self.centre()]
         d = len(self.mode.theta) - 2
         directions = min(d, self.numbers.spread)
         covariance = self.root @ self.root.T
@@ -186,7 +200,15 @@ class _Values:
         thetas = np.clip(self.mode.theta + steps, low, high)
         priors, _ = log_value_prior(thetas, self.numbers)
         logs = self.log_prior + priors + np.log(weights) + 0.5 * squared + self.log_volume
-        return [_Point(self.warp, theta, float(log)) for theta, log in zip(thetas, logs, strict=True)]
+        return [_Point(self.warp, self.kernel, theta, float(log)) for theta, log in zip(thetas, logs, strict=True)]
+
+
+def _fixed_values(block: Block) -> _Values:
+    """Hyperparameters of the value that are not learned: one point, nothing around it."""
+    fixed, d = block.fixed, block.X.shape[-1]
+    assert fixed is not None
+    theta = np.log([*[fixed.lengthscale] * d, fixed.variance, fixed.noise_std**2])
+    return _Values(Warp(), fixed.kernel, 0.0, Mode(theta, 0.0, 0), np.zeros((d + 2, d + 2)), NUMBERS)
 
 
 @dataclass(frozen=True)
@@ -194,24 +216,31 @@ class _Point:
     """The value's hyperparameters, with the log of their prior times the weight of the quadrature."""
 
     warp: Warp
+    kernel: KernelName
     theta: Array
     log_prior: float
 
 
 def _value_modes(block: Block, numbers: Numbers) -> list[_Values]:
-    """Laplace's approximation for every warp that the values support."""
-    d, found = block.X.shape[-1], []
+    """Laplace's approximation for every warp and kernel that the values support, the most probable first."""
+    d, found = block.X.shape[-1], list[_Values]()
     start = usual_values(d)
-    for strength, prior in numbers.warps:
+    for (strength, a), (kernel, b) in itertools.product(numbers.warps, numbers.kernels):
         warp = make_warp(block.values, strength)
-        if warp is None or prior <= 0:
+        if warp is None:
             continue
         rows = _values_alone(block, warp(block.values))
-        mode = find_mode(lambda theta, rows=rows: _log_posterior(rows, theta, numbers), start, value_bounds(d))
+
+        def log_posterior(theta: Array, rows: Rows = rows, kernel: KernelName = kernel) -> tuple[float, Array]:
+            value, gradient = _log_posteriors(rows, theta[None], kernel, numbers)
+            return float(value[0]), gradient[0]
+
+        mode = find_mode(log_posterior, start, value_bounds(d))
         if not math.isfinite(mode.log_posterior):
             continue
         start = mode.theta
-        found.append(_Values(warp, math.log(prior), mode, _laplace_root(rows, mode, numbers), numbers))
+        root = _laplace_root(rows, mode, kernel, numbers)
+        found.append(_Values(warp, kernel, math.log(a * b), mode, root, numbers))
     if not found:
         raise NumericalError("no hyperparameters give the values a finite evidence.")
     heights = np.array([one.mode.log_posterior + one.log_prior + one.warp.log_jacobian(block.values) for one in found])
@@ -223,7 +252,7 @@ def _values_alone(block: Block, values: Array) -> Rows:
     return replace(block, below=block.below[:0], above=block.above[:0], above_margin=block.above[:0]).rows(values)
 
 
-def _settings(thetas: Array) -> Hyperparameters:
+def _settings(thetas: Array, kernel: KernelName) -> Hyperparameters:
     """Of a standard GP."""
     b = len(thetas)
     return Hyperparameters(
@@ -232,12 +261,13 @@ def _settings(thetas: Array) -> Hyperparameters:
         np.exp(thetas[:, -1:]),
         np.zeros((b, 1)),
         np.zeros(b),
+        kernel,
     )
 
 
-def _log_posteriors(rows: Rows, thetas: Array, numbers: Numbers) -> tuple[Array, Array]:
+def _log_posteriors(rows: Rows, thetas: Array, kernel: KernelName, numbers: Numbers) -> tuple[Array, Array]:
     """Log evidence of the values plus log prior, `b`, and gradients, `b x p`."""
-    posterior = infer(rows, _settings(thetas))
+    posterior = infer(rows, _settings(thetas, kernel))
     slope = evidence_gradient(posterior)
     prior, by_prior = log_value_prior(thetas, numbers)
     by_variance = 0.5 * slope.mixing[:, 0] * np.exp(0.5 * thetas[:, -2:-1])
@@ -245,16 +275,11 @@ def _log_posteriors(rows: Rows, thetas: Array, numbers: Numbers) -> tuple[Array,
     return posterior.log_evidence + prior, gradient + by_prior
 
 
-def _log_posterior(rows: Rows, theta: Array, numbers: Numbers) -> tuple[float, Array]:
-    value, gradient = _log_posteriors(rows, theta[None], numbers)
-    return float(value[0]), gradient[0]
-
-
-def _laplace_root(rows: Rows, mode: Mode, numbers: Numbers) -> Array:
+def _laplace_root(rows: Rows, mode: Mode, kernel: KernelName, numbers: Numbers) -> Array:
     """Root of the covariance of Laplace's approximation; no direction wider than the prior allows."""
     p = len(mode.theta)
     steps = np.concatenate([mode.theta + _STEP * np.eye(p), mode.theta - _STEP * np.eye(p)])
-    _, slopes = _log_posteriors(rows, steps, numbers)
+    _, slopes = _log_posteriors(rows, steps, kernel, numbers)
     hessian = (slopes[p:] - slopes[:p]) / (2 * _STEP)
     hessian = 0.5 * (hessian + hessian.T)
     values, vectors = np.linalg.eigh(hessian)
@@ -286,8 +311,30 @@ class _Relation:
         return replace(self, lapse=lapse, log_prior=self.log_prior + math.log(prior))
 
 
-def _relations(block: Block, numbers: Numbers) -> list[_Relation]:
-    """All relations to try, at the smallest lapse rate."""
+def _relations(block: Block, point: _Point, numbers: Numbers) -> list[_Relation]:
+    """All relations to try, at the smallest lapse rate; of several margins those that count for each on its own."""
+    if block.margins <= 1:
+        return _one_margin(block, numbers)
+    each = []
+    for margin in range(block.margins):
+        single = block.single(margin)
+        pairs = [(point, relation) for relation in _one_margin(single, numbers)]
+        kept, _ = _best(single, pairs, None, numbers)
+        each.append([relation for _, relation in kept[:3]])
+    return [_joined(combination) for combination in itertools.islice(itertools.product(*each), _COMBINATIONS)]
+
+
+def _joined(relations: tuple[_Relation, ...]) -> _Relation:
+    """The relations of several margins as one."""
+    return _Relation(
+        np.concatenate([one.correlation for one in relations]),
+        np.concatenate([one.lengthscale for one in relations]),
+        relations[0].lapse,
+        sum(one.log_prior for one in relations),
+    )
+
+
+def _one_margin(block: Block, numbers: Numbers) -> list[_Relation]:
     d, m = block.X.shape[-1], block.margins
     centre = math.exp(numbers.lengthscale[0]) * math.sqrt(d)
     lapse = numbers.lapses[0][0]
@@ -299,6 +346,7 @@ def _relations(block: Block, numbers: Numbers) -> list[_Relation]:
     return [
         _Relation(np.full(m, rho), np.full((m, d), centre * factor), lapse, math.log(a * b))
         for (rho, a), (factor, b) in itertools.product(correlations, factors)
+        if a * b > 0
     ]
 
 
@@ -309,11 +357,19 @@ def _assemble(block: Block, pairs: list[Pair], numbers: Numbers) -> Candidates:
         np.stack([relation.lengthscale for _, relation in pairs]),
         np.array([relation.lapse for _, relation in pairs]),
     )
-    mean, deviation = numbers.threshold
+    mean, deviation = _threshold_prior(block, numbers)
     threshold = np.full((len(pairs), block.margins), mean)
     if block.threshold is not None:
         known = np.array([float(point.warp(np.array(block.threshold))) for point, _ in pairs])
         threshold, deviation = (known / np.exp(0.5 * thetas[:, -2]))[:, None], 0.0
-    at = block.hyperparameters(thetas, relations, threshold, deviation)
+    at = block.hyperparameters(thetas, relations, threshold, deviation, tuple(point.kernel for point, _ in pairs))
     log_prior = np.array([point.log_prior + relation.log_prior for point, relation in pairs])
     return Candidates(at, tuple(point.warp for point, _ in pairs), log_prior)
+
+
+def _threshold_prior(block: Block, numbers: Numbers) -> tuple[float, float]:
+    """Mean and standard deviation of the limits, in prior standard deviations of what they limit."""
+    if block.fixed is None or not block.self_limited or block.fixed.threshold_prior is None:
+        return numbers.threshold
+    scale = math.sqrt(block.fixed.variance)
+    return block.fixed.threshold_prior[0] / scale, block.fixed.threshold_prior[1] / scale
