@@ -25,7 +25,9 @@ Sites = tuple[Array, Array]
 _TOLERANCE, _SWEEPS = 1e-3, 60  # of EP
 _STEP = 1e-3  # of the finite differences that give a Hessian
 _COMBINATIONS = 27  # of the relations of several margins
-_REACH = math.sqrt(3.0)  # of the quadrature's points, in standard deviations
+Rule = tuple[tuple[float, float], ...]
+_FIVE: Rule = ((1.355626, 0.2220759), (2.856970, 0.0112574))  # Gauss-Hermite nodes and weights beside the middle
+_THREE: Rule = ((1.732051, 0.1666667),)
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,8 @@ def weigh_all(block: Block, numbers: Numbers = NUMBERS) -> "ModelSet":
     if len(block.above):
         pairs = [(one, relation.lapsing(lapse, prior)) for one, relation in pairs for lapse, prior in numbers.lapses]
         pairs, start = _best(block, pairs, _repeat(start, len(numbers.lapses)), numbers)
-    points = [(point, mode) for mode in modes for point in mode.points()]
-    spread = [(point, relation) for _, relation in pairs for point, _ in points]
+    points = best.points() + [point for mode in modes[1:] for point in mode.points(directions=1, rule=_THREE)]
+    spread = [(point, relation) for _, relation in pairs for point in points]
     return weigh(_assemble(block, spread, numbers), block, _repeat(start, len(points)))
 
 
@@ -168,6 +170,10 @@ class _Values:
     root: Array  # p x p, of the covariance; 0 where nothing is learned
     numbers: Numbers
 
+    def height(self, block: Block) -> float:
+        """Log posterior at the mode, comparable between warps."""
+        return self.mode.log_posterior + self.log_prior + self.warp.log_jacobian(block.values)
+
     def centre(self) -> "_Point":
         """The mode alone."""
         if not self.root.any():
@@ -180,27 +186,51 @@ class _Values:
         """Log of the posterior's volume around the mode, in standard Gaussians."""
         return float(np.log(np.diagonal(self.root)).sum())
 
-    def points(self) -> list["_Point"]:
-        """The mode, and two points on either side along the least certain directions of the lengthscales.
+    def points(self, directions: int | None = None, rule: "Rule | None" = None) -> list["_Point"]:
+        """The mode, and points on either side along the least certain directions of the lengthscales.
 
-        Quadrature of second order in these directions; the other hyperparameters move as they are expected to. Where
-        Laplace's approximation is wrong the evidence at each point corrects its weight.
+        Gaussian quadrature in these directions; the other hyperparameters move as they are expected to. Where Laplace's
+        approximation is wrong the evidence at each point corrects its weight.
+
+        Args:
+            directions: how many; None: as many as `Numbers.spread` says.
+            rule: along the first of them; None: that of five points.
         """
         if not self.root.any():
             return [self.centre()]
         d = len(self.mode.theta) - 2
-        directions = min(d, self.numbers.spread)
         covariance = self.root @ self.root.T
         values, vectors = np.linalg.eigh(covariance[:d, :d])
-        along = (covariance[:, :d] @ vectors / np.sqrt(values)).T[::-1][:directions]
-        steps = np.concatenate([np.zeros((1, d + 2)), _REACH * along, -_REACH * along])
-        weights = np.r_[max(1 - directions / _REACH**2, 0.1), np.full(2 * directions, 0.5 / _REACH**2)]
-        squared = np.r_[0.0, np.full(2 * directions, _REACH**2)]
+        along = (covariance[:, :d] @ vectors / np.sqrt(values)).T[::-1]
+        count = self.numbers.spread if directions is None else min(directions, self.numbers.spread)
+        coordinates, weights = _star(min(d, count), rule or _FIVE)
+        steps = coordinates @ along[: coordinates.shape[-1]]
+        squared = np.square(coordinates).sum(-1)
         low, high = np.array(value_bounds(d)).T
         thetas = np.clip(self.mode.theta + steps, low, high)
         priors, _ = log_value_prior(thetas, self.numbers)
         logs = self.log_prior + priors + np.log(weights) + 0.5 * squared + self.log_volume
         return [_Point(self.warp, self.kernel, theta, float(log)) for theta, log in zip(thetas, logs, strict=True)]
+
+
+def _star(directions: int, first: "Rule") -> tuple[Array, Array]:
+    """Points and weights of a quadrature of a standard Gaussian along some directions, which share their middle.
+
+    One Gauss-Hermite rule along the first direction, that of three points along the others.
+    """
+    if not directions:
+        return np.zeros((1, 0)), np.ones(1)
+    points, weights = [np.zeros(directions)], [1.0]
+    for direction in range(directions):
+        rule = first if direction == 0 else _THREE
+        for node, weight in rule:
+            for sign in (1.0, -1.0):
+                point = np.zeros(directions)
+                point[direction] = sign * node
+                points.append(point)
+                weights.append(weight)
+                weights[0] -= weight
+    return np.array(points), np.maximum(weights, 0.1)
 
 
 def _fixed_values(block: Block) -> _Values:
@@ -222,30 +252,46 @@ class _Point:
 
 
 def _value_modes(block: Block, numbers: Numbers) -> list[_Values]:
-    """Laplace's approximation for every warp and kernel that the values support, the most probable first."""
-    d, found = block.X.shape[-1], list[_Values]()
-    start = usual_values(d)
-    for (strength, a), (kernel, b) in itertools.product(numbers.warps, numbers.kernels):
-        warp = make_warp(block.values, strength)
-        if warp is None:
-            continue
-        rows = _values_alone(block, warp(block.values))
+    """Laplace's approximation for the warps and kernels that the values support, the most probable first.
 
-        def log_posterior(theta: Array, rows: Rows = rows, kernel: KernelName = kernel) -> tuple[float, Array]:
-            value, gradient = _log_posteriors(rows, theta[None], kernel, numbers)
-            return float(value[0]), gradient[0]
-
-        mode = find_mode(log_posterior, start, value_bounds(d))
-        if not math.isfinite(mode.log_posterior):
-            continue
-        start = mode.theta
-        root = _laplace_root(rows, mode, kernel, numbers)
-        found.append(_Values(warp, kernel, math.log(a * b), mode, root, numbers))
-    if not found:
+    All warps with the first kernel, then the other kernels with the most probable warp.
+    """
+    (kernel, share), *others = numbers.kernels
+    found = [_value_mode(block, strength, kernel, prior * share, None, numbers) for strength, prior in numbers.warps]
+    sound = _ordered(block, [one for one in found if one is not None])
+    if not sound:
         raise NumericalError("no hyperparameters give the values a finite evidence.")
-    heights = np.array([one.mode.log_posterior + one.log_prior + one.warp.log_jacobian(block.values) for one in found])
-    order = np.argsort(-heights, kind="stable")
-    return [found[i] for i in order.tolist() if heights[i] > heights.max() + math.log(numbers.smallest_weight)]
+    best = sound[0]
+    prior = dict(numbers.warps)[best.warp.strength]
+    for kernel, share in others:
+        other = _value_mode(block, best.warp.strength, kernel, prior * share, best.mode.theta, numbers)
+        sound = sound if other is None else [*sound, other]
+    ordered = _ordered(block, sound)
+    least = ordered[0].height(block) + math.log(numbers.smallest_weight)
+    return [one for one in ordered if one.height(block) > least]
+
+
+def _ordered(block: Block, modes: list[_Values]) -> list[_Values]:
+    return sorted(modes, key=lambda one: -one.height(block))
+
+
+def _value_mode(
+    block: Block, strength: float, kernel: KernelName, prior: float, start: Array | None, numbers: Numbers
+) -> _Values | None:
+    """Laplace's approximation under one warp and kernel; None where it has no sound one."""
+    d, warp = block.X.shape[-1], make_warp(block.values, strength)
+    if warp is None or prior <= 0:
+        return None
+    rows = _values_alone(block, warp(block.values))
+
+    def log_posterior(theta: Array) -> tuple[float, Array]:
+        value, gradient = _log_posteriors(rows, theta[None], kernel, numbers)
+        return float(value[0]), gradient[0]
+
+    mode = find_mode(log_posterior, usual_values(d) if start is None else start, value_bounds(d), precision=1e-4)
+    if not math.isfinite(mode.log_posterior):
+        return None
+    return _Values(warp, kernel, math.log(prior), mode, _laplace_root(rows, mode, kernel, numbers), numbers)
 
 
 def _values_alone(block: Block, values: Array) -> Rows:
