@@ -11,6 +11,7 @@ from crashbo.errors import InputError
 Array = NDArray[np.float64]
 KernelName = Literal["matern32", "matern52", "rbf"]
 Kernels = KernelName | tuple[KernelName, ...]
+CONSTANT = 1e6  # lengthscale of a latent that is constant over the unit cube
 KERNELS: tuple[KernelName, ...] = ("matern32", "matern52", "rbf")
 
 
@@ -70,6 +71,17 @@ def correlation_and_slope(r2: Array, kernel: Kernels) -> tuple[Array, Array]:
     r = np.sqrt(5 * r2)
     decay = np.exp(-r)
     return (1 + r + np.square(r) / 3) * decay, (5 / 3) * (1 + r) * decay
+
+
+def latent_correlation(A: Array, B: Array, lengthscale: Array, kernel: Kernels) -> tuple[Array, Array]:
+    """`correlation_and_slope` between `m x d` and `n x d` points under lengthscales `b x d`, `b x m x n` each.
+
+    Lengthscales of `CONSTANT` and above make a latent that is the same everywhere.
+    """
+    if lengthscale.min() >= CONSTANT:
+        shape = (len(lengthscale), len(A), len(B))
+        return np.ones(shape), np.zeros(shape)
+    return correlation_and_slope(squared_distance(A, B, lengthscale), kernel)
 
 
 def _by_kernel(r2: Array, kernels: tuple[KernelName, ...], function: Any, results: int) -> list[Array]:

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.gp.kernel import Kernels, correlation, correlation_and_slope, squared_distance
+from crashbo.gp.kernel import Kernels, latent_correlation
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -128,7 +128,7 @@ def joint_covariance(rows: Rows, at: Hyperparameters) -> Array:
     """
     total = 0.0
     for latent in range(at.mixing.shape[-1]):
-        shape = correlation(squared_distance(rows.X, rows.X, at.lengthscale[:, latent]), at.kernel)
+        shape, _ = latent_correlation(rows.X, rows.X, at.lengthscale[:, latent], at.kernel)
         weight = at.mixing[:, rows.output, latent]
         total = total + shape[:, rows.point[:, None], rows.point] * weight[:, :, None] * weight[:, None, :]
     return np.asarray(total)
@@ -157,7 +157,7 @@ def covariance_gradient(rows: Rows, at: Hyperparameters, slope: Array) -> tuple[
     member = (rows.output[None, :] == np.arange(outputs)[:, None]).astype(np.float64)  # o x r
     for latent in range(latents):
         length = at.lengthscale[:, latent]
-        shape, fall = correlation_and_slope(squared_distance(rows.X, rows.X, length), at.kernel)
+        shape, fall = latent_correlation(rows.X, rows.X, length, at.kernel)
         weight = at.mixing[:, rows.output, latent]
         placed = rows.incidence.T @ (slope * weight[:, :, None] * weight[:, None, :]) @ rows.incidence * fall
         for j in range(rows.X.shape[-1]):

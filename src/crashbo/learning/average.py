@@ -24,6 +24,7 @@ Pair = tuple["_Point", "_Relation"]
 Sites = tuple[Array, Array]
 _TOLERANCE, _SWEEPS = 1e-3, 60  # of EP
 _STEP = 1e-3  # of the finite differences that give a Hessian
+_AFFORDED = 600  # models times trials
 _COMBINATIONS = 27  # of the relations of several margins
 Rule = tuple[tuple[float, float], ...]
 _FIVE: Rule = ((1.355626, 0.2220759), (2.856970, 0.0112574))  # Gauss-Hermite nodes and weights beside the middle
@@ -44,7 +45,15 @@ class Candidates:
     warps: tuple[Warp, ...]
     log_prior: Array
 
+    def __len__(self) -> int:
+        return len(self.log_prior)
+
+    def affordable(self, trials: int) -> "Candidates":
+        """As many of them as can be kept up with so many trials."""
+        return self.select(np.arange(min(len(self), max(1, _AFFORDED // trials))))
+
     def select(self, index: NDArray[np.int64]) -> "Candidates":
+        """Some of them."""
         return Candidates(self.at.select(index), tuple(self.warps[i] for i in index.tolist()), self.log_prior[index])
 
 
@@ -115,7 +124,7 @@ def weigh_all(block: Block, numbers: Numbers = NUMBERS) -> "ModelSet":
 
 
 def _resample(found: "ModelSet", count: int) -> Candidates:
-    """Few candidates that stand for all: systematic sampling of the weights, in the order of the relations.
+    """Few candidates that stand for all, the heaviest first: systematic sampling of the weights, by relation.
 
     Taking the heaviest alone would leave out what many light ones agree on.
     """
@@ -123,6 +132,8 @@ def _resample(found: "ModelSet", count: int) -> Candidates:
     order = np.lexsort((at.lengthscale[:, 0].mean(-1), at.lapse, at.lengthscale[:, min(1, at.lengthscale.shape[1] - 1)].mean(-1), at.mixing[:, -1, 0]))
     drawn = np.searchsorted(np.cumsum(found.weights[order]), (np.arange(count) + 0.5) / count)
     chosen, times = np.unique(order[np.minimum(drawn, len(order) - 1)], return_counts=True)
+    heaviest = np.argsort(-times, kind="stable")
+    chosen, times = chosen[heaviest], times[heaviest]
     kept = found.candidates.select(chosen)
     shift = np.log(times / count) - np.log(np.maximum(found.weights[chosen], 1e-300))
     return replace(kept, log_prior=kept.log_prior + shift)

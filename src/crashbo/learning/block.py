@@ -4,14 +4,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
-from crashbo.gp.kernel import Kernels
+from crashbo.gp.kernel import CONSTANT, Kernels
 from crashbo.gp.rows import Hyperparameters, Rows
 from crashbo.options import FixedModel
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
-CONSTANT = 1e6  # lengthscale of a latent that is constant over the unit cube
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,14 @@ class Block:
         """The same trials with one of the margins alone."""
         mine = self.above_margin == margin
         return replace(self, above=self.above[mine], above_margin=np.zeros(int(mine.sum()), dtype=np.int64), margins=1)
+
+    def thinned(self, most: int) -> "Block":
+        """The same with at most so many labels: of the successes those closest to a failure, which say most."""
+        room = max(most - len(self.above), most // 2)
+        if len(self.below) <= room or not len(self.above):
+            return self if len(self.below) <= room else replace(self, below=self.below[:room])
+        gaps = cdist(self.X[self.below], self.X[self.above]).min(-1)
+        return replace(self, below=self.below[np.sort(np.argsort(gaps, kind="stable")[:room])])
 
     def hyperparameters(
         self, theta: Array, relation: "Relations", threshold: Array, limit_deviation: float, kernel: Kernels = "matern52"

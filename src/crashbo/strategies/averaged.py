@@ -23,6 +23,7 @@ from crashbo.strategies.base import Limit, Place, Relation
 
 Array = NDArray[np.float64]
 _RELATED = 0.4  # correlation from which on crashes count as related to the cost
+_LABELS = 300  # that are modelled
 _RANDOM = 0.1  # lapse rate from which on crashes count as random
 
 
@@ -228,7 +229,8 @@ def objective_block(history: History) -> Block:
         return Block(history.points, ok, costs, none, none, none, margins=0)
     absorbed = history.options.crashes == "absorb"
     margins, fixed = np.zeros(len(bad), dtype=np.int64), history.options.fixed.get(OBJECTIVE)
-    return Block(history.points, ok, costs, ok, bad, margins, self_limited=absorbed, fixed=fixed)
+    block = Block(history.points, ok, costs, ok, bad, margins, self_limited=absorbed, fixed=fixed)
+    return block.thinned(_LABELS)
 
 
 def crash_reasons(history: History) -> list[str]:
@@ -256,7 +258,7 @@ def constraint_block(history: History, constraint: Constraint) -> Block | None:
         self_limited=True,
         threshold=constraint.threshold,
         fixed=history.options.fixed.get(constraint.name),
-    )
+    ).thinned(_LABELS)
 
 
 class Memory:
@@ -310,7 +312,7 @@ def model_output(
     assert learned is not None
     if output == OBJECTIVE and len(learned.reasons.names) > 1:
         block = learned.reasons.split(block, crash_reasons(history))
-    found = Output(weigh(learned.candidates, block)), learned.reasons
+    found = Output(weigh(learned.candidates.affordable(len(block.X)), block)), learned.reasons
     memory.put(key, found)
     return found
 
