@@ -13,7 +13,7 @@ _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def log_information(t: Array) -> tuple[Array, Array]:
-    """Log information that a Gaussian gains from being cut at the minimum (equation (18)'s summand), and its derivative.
+    """Log information that a Gaussian gains from being cut at the minimum (the summand of (21)), and its derivative.
 
     Finite for |t| up to 1e150; decreasing in t.
 
