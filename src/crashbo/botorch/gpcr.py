@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -19,32 +19,56 @@ from gpytorch.means import ZeroMean
 from gpytorch.settings import min_fixed_noise
 from torch import Tensor
 
-from crashbo.data import HybridData, check_bounds, check_trials
+from crashbo.botorch.data import HybridData, check_bounds, check_trials, to_numpy
+from crashbo.botorch.fit import Fit, ModelSettings, fit
+from crashbo.botorch.kernels import covariance
+from crashbo.botorch.learn import Hypotheses, TrialRows, solve_threshold
 from crashbo.errors import InputError
-from crashbo.inference.base import BaseGaussian, condition_on_costs
-from crashbo.inference.ep import EPResult
-from crashbo.inference.predictive import predictive_density
-from crashbo.models.fit import Fit, ModelSettings, fit
-from crashbo.models.hyperparameters import Hypotheses, covariance, solve
-from crashbo.models.threshold import make_labels
+from crashbo.gp.density import predictive_density
+from crashbo.learning.threshold import make_labels
+
+
+@dataclass(frozen=True)
+class TrialPosterior:
+    """EP's result at the trials, in the units the kernel works in.
+
+    Attributes:
+        mean, variance: `n`, marginal moments.
+        site_precision, site_shift: `n`, the sites, relative to the threshold.
+        log_partition: log Z_EP.
+        sweeps: sweeps made.
+        change: mismatch of moments at the end.
+        converged: whether that is small enough.
+    """
+
+    mean: Tensor
+    variance: Tensor
+    site_precision: Tensor
+    site_shift: Tensor
+    log_partition: float
+    sweeps: int
+    change: float
+    converged: bool
 
 
 class GPCR(SingleTaskGP):
     """Gaussian process for classified regression.
 
-    Learns from costs where trials succeeded and from the bare label where they crashed; a
-    crashed trial costs more than an unknown threshold, which is learned too. The EP
-    posterior is an exact GP on pseudo-observations, and that is what this class is to
-    BoTorch: acquisition functions, fantasies and path sampling work unchanged. Native
-    fantasies invent costs even where a crash is likely; `condition_on_trials` does not.
+    Learns from costs where trials succeeded and from the bare label where they crashed; a crashed trial costs more than
+    an unknown threshold, which is learned too. The EP posterior is an exact GP on pseudo-observations, and that is what
+    this class is to BoTorch: acquisition functions, fantasies and path sampling work unchanged. Native fantasies invent
+    costs even where a crash is likely; `condition_on_trials` does not.
 
-    With a kernel passed in, all numbers are in the costs' own units and the kernel stays as
-    it is until `fit_gpcr`. Without one, a default kernel is learned on standardised costs,
-    and `threshold_prior` is in those units (0 is the mean stable cost, 1 a standard deviation).
+    With a kernel passed in, all numbers are in the costs' own units and the kernel stays as it is until `fit_gpcr`.
+    Without one, a default kernel is learned on standardised costs, and `threshold_prior` is in those units (0 is the mean
+    stable cost, 1 a standard deviation).
+
+    A crash next to a success, with no room between them, is relaxed where it stands, if the evidence prefers that to
+    moving costs: see `relaxed` and `diagnosis`. Tensors may live on any device; the fit is made on the processor.
 
     Math:
-        p(y, l | f) = H(l (c - f)) (N(y; f, noise_std^2) if stable else 1)     (`eq:lik`)
-        q(f*) = N(K*f K^-1 m_EP, K** - K*f K^-1 (I - S_EP K^-1) Kf*)           (`eq:pred_q_moments`)
+        p(y, l | f) = H(l (c - f)) (N(y; f, noise_std^2) if stable else 1)     (5)
+        q(f*) = N(K*f K^-1 m_EP, K** - K*f K^-1 (I - S_EP K^-1) Kf*)           (14)
     """
 
     def __init__(
@@ -125,23 +149,41 @@ class GPCR(SingleTaskGP):
     @property
     def log_truncation(self) -> float:
         """log Z_EP: log probability that every label holds, given the costs."""
-        return float(self.ep.log_partition)
+        return self.ep.log_partition
 
     @property
     def log_evidence(self) -> float:
         """log alpha + log Z_EP, of the costs in the units the kernel works in."""
-        with torch.no_grad():
-            return float(self.base().log_evidence) + self.log_truncation
+        return float(self._fit.solution.log_evidence[0])
 
     @property
     def converged(self) -> bool:
-        """Whether EP converged."""
-        return bool(self.ep.converged)
+        """Whether EP converged; with labels relaxed where they had to be (`relaxed`)."""
+        return self.ep.converged
 
     @property
-    def ep(self) -> EPResult:
+    def relaxed(self) -> tuple[int, ...]:
+        """Trials whose crash contradicts the rest and is taken for a lapse."""
+        return tuple(self._fit.estimate.relaxed.tolist())
+
+    @property
+    def diagnosis(self) -> str:
+        """How the posterior was reached, in words."""
+        ep = self.ep
+        state = "converged" if ep.converged else f"did not converge (moments differ by {ep.change:.1e})"
+        text = f"EP {state} after {ep.sweeps} sweeps."
+        if self.relaxed:
+            which = ", ".join(map(str, self.relaxed))
+            text += f" Crashes with no room beside a success were relaxed: trials {which}."
+        return text
+
+    @property
+    def ep(self) -> TrialPosterior:
         """EP's result with its diagnostics, in the units the kernel works in."""
-        return self._fit.estimate.ep
+        ep, X = self._fit.solution.ep, self.trials.X
+        parts = (torch.as_tensor(part[0].copy()).to(X) for part in (ep.mean, ep.variance, ep.precision, ep.shift))
+        numbers = float(ep.log_partition[0]), ep.sweeps, float(ep.change[0]), bool(ep.converged[0])
+        return TrialPosterior(*parts, *numbers)
 
     @property
     def trials(self) -> HybridData:
@@ -178,14 +220,8 @@ class GPCR(SingleTaskGP):
         """Map values from the units the kernel works in to the costs' own."""
         return self._fit.offset + self._fit.scale * latent
 
-    def base(self) -> BaseGaussian:
-        """The base Gaussian N(m~, S~) of `eq:my_post` at the current hyperparameters."""
-        prior = covariance(self.covar_module, self.trials.X)
-        noise = prior.new_tensor(self.given.noise_variance)
-        return condition_on_costs(prior, self.trials.observed, self.trials.costs, noise)
-
     def success_probability(self, X: Tensor, *, log: bool = False) -> Tensor:
-        """Probability that a trial at each point does not crash (`eq:predictive_constraint`).
+        """Probability that a trial at each point does not crash (17).
 
         Math: Phi((c - mean(x)) / sqrt(variance(x) + label_width^2))
 
@@ -215,22 +251,15 @@ class GPCR(SingleTaskGP):
         Returns:
             `m x g`, densities per unit of cost.
         """
+        rows, state = TrialRows.of(self.trials), self._fit
         with torch.no_grad():
             inputs = self.transform_inputs(X)
-            prior = covariance(self.covar_module, self.trials.X)
-            cross = covariance(self.covar_module, inputs, self.trials.X)
-            variance = self.covar_module(inputs, diag=True)
-        density = predictive_density(
-            prior,
-            cross,
-            variance,
-            self.trials.observed,
-            self.trials.costs,
-            prior.new_tensor(self.given.noise_variance),
-            make_labels(self.trials.sign, self.internal_threshold, self.given.label_width),
-            (grid - self._fit.offset) / self._fit.scale,
-        )
-        return density / self._fit.scale
+            cross = to_numpy(covariance(self.covar_module, inputs, self.trials.X))[:, rows.index]
+            variance = to_numpy(self.covar_module(inputs, diag=True))
+        labels = make_labels(rows.sign, self.internal_threshold, self.given.label_width, state.estimate.rates)
+        values = (to_numpy(grid) - state.offset) / state.scale
+        density = predictive_density(state.solution.given, labels, cross, variance, values)
+        return torch.as_tensor(density / state.scale).to(X)
 
     def condition_on_trials(self, X: Tensor, Y: Tensor | None, crashed: Tensor) -> "GPCR":
         """Return the model after more trials, crashed or not, EP warm-started from this one.
@@ -257,7 +286,7 @@ class GPCR(SingleTaskGP):
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
         """Load kernel hyperparameters, and solve for threshold and posterior at them."""
         super().load_state_dict(state_dict, *args, **kwargs)
-        state = replace(self._fit, estimate=solve(self._fit.kernel, self._fit.data, self._fit.given))
+        state = replace(self._fit, estimate=solve_threshold(self._fit.kernel, self._fit.data, self._fit.given))
         self._build(state, self._domain, labels_only=self._labels_only)
 
     def posterior(  # type: ignore[override]  # as SingleTaskGP has it
@@ -306,8 +335,8 @@ class _FlooredNormal(MultivariateNormal):
 def fit_gpcr(model: GPCR, *, max_iterations: int = 100) -> GPCR:
     """Learn a model's kernel hyperparameters and threshold by MAP, in place.
 
-    Priors registered on the kernel take part; without any this is maximum likelihood. The
-    noise stays as it was given, unless the model learns it.
+    Priors registered on the kernel take part; without any this is maximum likelihood. The noise stays as it was given,
+    unless the model learns it.
 
     Args:
         model: changed in place, and returned.

@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from crashbo.errors import InputError
+from crashbo.learning.warp import spread_of
 
 _LARGEST_COST = 1e100
 _EDGE = 1e-9  # rounding allowed at the borders of the unit cube
@@ -123,15 +126,11 @@ def _unit_cube(X: Tensor, bounds: Tensor | None) -> Tensor:
 
 
 def cost_scale(data: HybridData) -> tuple[float, float]:
-    """Return offset and scale that standardise the costs of the stable trials.
+    """Return offset and scale that standardise the costs of the stable trials; without any, (0, 1)."""
+    costs = to_numpy(data.costs)
+    return (float(costs.mean()) if len(costs) else 0.0), spread_of(costs)
 
-    With one cost, or equal ones, their size stands in for the spread; without any, (0, 1).
-    """
-    if data.costs.numel() == 0:
-        return 0.0, 1.0
-    offset = float(data.costs.mean())
-    size = float(data.costs.abs().max())
-    spread = float(data.costs.std()) if data.costs.numel() > 1 else 0.0
-    if spread <= 1e-9 * size:
-        spread = size
-    return offset, spread if spread > 1e-100 else 1.0
+
+def to_numpy(tensor: Tensor) -> NDArray[np.float64]:
+    """A tensor on any device as an array."""
+    return np.asarray(tensor.detach().cpu().numpy(), dtype=np.float64)
