@@ -1,14 +1,15 @@
 """Models of one-dimensional trials that the acquisition tests share."""
 
+from functools import cache
+
 import numpy as np
 import torch
 from botorch.models import SingleTaskGP
 from botorch.utils.testing import MockModel, MockPosterior
 from torch import Tensor
 
-from crashbo import GPCR
-from crashbo.models.predictor import Predictor
-from tests.helpers import double, matern
+from crashbo import GPCR, CostAndMargin
+from tests.botorch.helpers import double, matern
 
 NOISE = 0.02
 GRID = torch.linspace(0, 1, 201, dtype=torch.float64)[:, None]
@@ -27,9 +28,10 @@ def gpcr(dimension: int = 1, **named) -> GPCR:
     return GPCR(*trials(dimension=dimension), **(settings | named))
 
 
-def predictor(dimension: int = 1, **named) -> Predictor:
-    """The same as a predictor."""
-    return Predictor(gpcr(dimension, **named).fit)
+@cache
+def cost_and_margin() -> CostAndMargin:
+    """Costs and crashes of the same trials, more of them."""
+    return CostAndMargin(*trials(15))
 
 
 def standard_gp() -> SingleTaskGP:

@@ -25,7 +25,7 @@ from botorch.sampling.pathwise import draw_matheron_paths
 from botorch.utils.sampling import draw_sobol_samples
 
 from crashbo import GPCR, fit_gpcr
-from tests.helpers import double, matern
+from tests.botorch.helpers import double, matern
 
 UNIT = double([[0.0], [1.0]])
 WIDE = double([[-5.0], [10.0]])

@@ -9,10 +9,8 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from torch import Tensor
 
 from crashbo import CostAndMargin
-from crashbo.data import check_trials
 from crashbo.errors import InputError
-from crashbo.models.coupled import fit_coupled
-from crashbo.models.coupled_predictor import CoupledPredictor
+from crashbo.gp.prediction import Predictor
 
 
 def trials(bounds: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
@@ -28,20 +26,37 @@ def model() -> CostAndMargin:
     return CostAndMargin(*trials())
 
 
-def test_single_points_are_those_of_the_search(model: CostAndMargin) -> None:
-    points = CoupledPredictor(fit_coupled(check_trials(*trials())))
+def test_single_points_are_those_of_the_engine(model: CostAndMargin) -> None:
     X = torch.rand(50, 2, dtype=torch.float64)
+    warp = model.models.warps[0]
+    q = Predictor(model.models.posterior)(X.numpy())
     with torch.no_grad():
         posterior = model.posterior(X.unsqueeze(-2))
-        mean, deviation = points.moments(X)
-        there = points.joint(X)
     assert posterior.mean.shape == (50, 1, 2)
-    torch.testing.assert_close(posterior.mean[:, 0, 0], mean)
-    torch.testing.assert_close(posterior.variance[:, 0, 0].sqrt(), deviation, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(posterior.mean[:, 0, 1], there.margin)
-    torch.testing.assert_close(posterior.variance[:, 0, 1], there.margin_variance, rtol=1e-4, atol=1e-6)
-    below = torch.special.ndtr((model.threshold - posterior.mean[:, 0, 1]) / posterior.variance[:, 0, 1].sqrt())
-    torch.testing.assert_close(model.success_probability(X), below, rtol=1e-3, atol=1e-3)
+    mean, variance, covariance = (torch.as_tensor(part[0]) for part in (q.mean, q.variance, q.covariance))
+    torch.testing.assert_close(posterior.mean[:, 0, 0], warp.offset + warp.scale * mean[0])
+    torch.testing.assert_close(posterior.mean[:, 0, 1], mean[1])
+    torch.testing.assert_close(posterior.variance[:, 0, 0], warp.scale**2 * variance[0], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(posterior.variance[:, 0, 1], variance[1], rtol=1e-4, atol=1e-6)
+    joint = posterior.distribution.covariance_matrix[:, 0, 1]
+    torch.testing.assert_close(joint, warp.scale * covariance[1], rtol=1e-4, atol=1e-4)
+    z = (model.threshold - mean[1]) / variance[1].sqrt()
+    torch.testing.assert_close(model.success_probability(X), (1 - model.lapse) * torch.special.ndtr(z), rtol=1e-4, atol=1e-6)
+
+
+def test_it_learns_where_trials_crash(model: CostAndMargin) -> None:
+    X = torch.rand(400, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    crashes = (X - 0.5).norm(dim=-1) < 0.3
+    assert float(((model.success_probability(X) < 0.5) == crashes).double().mean()) > 0.9
+    assert model.correlation < 0.5
+
+
+def test_gradients_reach_the_inputs(model: CostAndMargin) -> None:
+    X = torch.rand(3, 2, 2, dtype=torch.float64, requires_grad=True)
+    posterior = model.posterior(X)
+    (gradient,) = torch.autograd.grad(posterior.mean.sum() + posterior.variance.sum(), X)
+    assert gradient.isfinite().all()
+    assert (gradient != 0).all()
 
 
 def test_samples_have_the_covariance_between_points_and_outputs(model: CostAndMargin) -> None:
@@ -92,3 +107,8 @@ def test_one_kind_of_trial_is_refused(label: bool) -> None:
     X, cost, _ = trials()
     with pytest.raises(InputError, match="crashed"):
         CostAndMargin(X, cost, torch.full((len(X),), label))
+
+
+def test_an_unknown_relation_is_refused() -> None:
+    with pytest.raises(InputError, match="`relation` must be 'coupled' or 'separate'; got 'absorb'"):
+        CostAndMargin(*trials(), relation="absorb")

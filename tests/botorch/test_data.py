@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crashbo import CrashBOError, InputError
-from crashbo.data import as_double, check_bounds, check_trials, cost_scale
-from tests.helpers import double
+from crashbo.botorch.data import as_double, check_bounds, check_trials, cost_scale
+from tests.botorch.helpers import double
 
 X = double([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
 Y = double([[1.0], [2.0], [3.0]])

@@ -7,10 +7,16 @@ import torch
 from botorch.acquisition.analytic import LogExpectedImprovement
 from botorch.optim import optimize_acqf
 
-from crashbo.acquisition.entropy import MinValueEntropySearch
-from crashbo.acquisition.failures import FailureAware, mesco, success_somewhere, total_log_success
-from tests.acquisition.models import GRID, fake, predictor, standard_gp
-from tests.helpers import double
+from crashbo.botorch.acquisition import (
+    ConstrainedMinValueEntropySearch,
+    FailureAware,
+    MinValueEntropySearch,
+    mesco,
+    success_somewhere,
+    total_log_success,
+)
+from tests.botorch.helpers import double
+from tests.botorch.models import GRID, cost_and_margin, fake, gpcr, standard_gp
 
 MINIMA = double([-0.7, -0.9])
 X = GRID.unsqueeze(-2)
@@ -25,17 +31,23 @@ def limited(X):
     return -2.0 * (X[..., -1] - 0.5).square()
 
 
+def own_success(X):
+    return gpcr().success_probability(X, log=True)
+
+
 def improvement() -> LogExpectedImprovement:
-    return LogExpectedImprovement(predictor(), best_f=-0.5, maximize=False)
+    return LogExpectedImprovement(gpcr(), best_f=-0.5, maximize=False)
 
 
 ACQUISITIONS = {
-    "mes": lambda: MinValueEntropySearch(predictor(), MINIMA),
-    "mes with noise": lambda: MinValueEntropySearch(predictor(), MINIMA, noise_variance=1e-4),
+    "mes": lambda: MinValueEntropySearch(gpcr(), MINIMA),
+    "mes with noise": lambda: MinValueEntropySearch(gpcr(), MINIMA, noise_variance=1e-4),
     "mes on a standard GP": lambda: MinValueEntropySearch(standard_gp(), MINIMA),
-    "mesco": lambda: mesco(predictor(), MINIMA, [falling, limited]),
-    "mesco looking for success": lambda: mesco(predictor(), MINIMA, [falling], success_only=True),
-    "own crashes": lambda: FailureAware(MinValueEntropySearch(predictor(), MINIMA), [predictor().log_success]),
+    "mesco": lambda: mesco(gpcr(), MINIMA, [falling, limited]),
+    "mesco looking for success": lambda: mesco(gpcr(), MINIMA, [falling], success_only=True),
+    "own crashes": lambda: FailureAware(MinValueEntropySearch(gpcr(), MINIMA), [own_success]),
+    "bounded information": lambda: ConstrainedMinValueEntropySearch(gpcr(), MINIMA, falling, noise_variance=1e-4),
+    "bounded information of cost and margin": lambda: ConstrainedMinValueEntropySearch(cost_and_margin(), MINIMA),
     "constrained EI": lambda: FailureAware(improvement(), [falling]),
 }
 
@@ -86,9 +98,9 @@ def test_success_only_ignores_the_acquisition():
 
 def test_mesco_weighs_min_value_entropy_search_by_success():
     with torch.no_grad():
-        entropy = MinValueEntropySearch(predictor(), MINIMA)(X)
-        assert torch.allclose(mesco(predictor(), MINIMA, [falling])(X), entropy + falling(GRID))
-        only = mesco(predictor(), MINIMA, [falling], success_only=True)
+        entropy = MinValueEntropySearch(gpcr(), MINIMA)(X)
+        assert torch.allclose(mesco(gpcr(), MINIMA, [falling])(X), entropy + falling(GRID))
+        only = mesco(gpcr(), MINIMA, [falling], success_only=True)
         assert only.acquisition is None
         assert torch.equal(only(X), falling(GRID))
 

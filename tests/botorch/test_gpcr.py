@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from crashbo import GPCR, InputError, fit_gpcr, make_kernel
-from crashbo.inference.base import condition_on_costs
-from crashbo.inference.ep import expectation_propagation
-from crashbo.inference.exact import exact_truncation
-from tests.helpers import double, labels, matern, matern32_matrix
+from crashbo.gp.ep import propagate
+from crashbo.gp.exact import exact_truncation
+from tests.botorch.helpers import double, matern, matern32_matrix
+from tests.helpers import given_values, make_labels
 
 BOUNDS = double([[-5.0], [10.0]])
 GRID = torch.linspace(0, 1, 21, dtype=torch.float64)[:, None]
@@ -52,10 +52,9 @@ def test_without_crashes_it_is_the_exact_gp(threshold):
 
 def test_predictions_follow_the_formula(example1, example1_model):
     K, cross = matern32_matrix(example1.X, example1.X), matern32_matrix(GRID, example1.X)
-    base = example1_model.base()
+    base = double(example1_model.fit.solution.given.covariance[0])
     sites = torch.diag(example1_model.ep.site_precision)
-    with torch.no_grad():
-        S = torch.linalg.inv(torch.linalg.inv(base.covariance) + sites)
+    S = torch.linalg.inv(torch.linalg.inv(base) + sites)
     gain = torch.linalg.solve(K, cross.mT).mT
     mean = gain @ example1_model.ep.mean
     variance = 0.5 - ((gain @ (K - S)) * gain).sum(-1)
@@ -65,13 +64,14 @@ def test_predictions_follow_the_formula(example1, example1_model):
 def test_labels_alone_are_a_classifier():
     X, _, crashed = random_trials(8, seed=1)
     model = GPCR(X, None, crashed, covar_module=matern(0.5, 1.0), threshold=0.0)
-    prior = matern32_matrix(X, X, 0.5, 1.0)
-    exact = exact_truncation(torch.zeros(8).double(), prior, labels(crashed, 0.0))
+    prior = matern32_matrix(X, X, 0.5, 1.0).numpy()
+    labels = make_labels(crashed.numpy(), 0.0)
+    exact = exact_truncation(np.zeros(8), prior, labels)
     assert model.log_evidence == model.log_truncation == pytest.approx(exact.log_partition, abs=0.1)
-    assert torch.allclose(moments(model, X)[:, 0], exact.mean, atol=0.05)
-    assert torch.allclose(moments(model, X)[:, 1].sqrt(), exact.standard_deviation, atol=0.05)
-    ep = expectation_propagation(torch.zeros(8).double(), prior, labels(crashed, 0.0))
-    assert torch.allclose(moments(model, X), torch.stack([ep.mean, ep.variance], -1), atol=1e-5)
+    assert torch.allclose(moments(model, X)[:, 0], double(exact.mean), atol=0.05)
+    assert torch.allclose(moments(model, X)[:, 1].sqrt(), double(exact.standard_deviation), atol=0.05)
+    ep = propagate(np.zeros((1, 8)), prior[None], labels)
+    assert torch.allclose(moments(model, X), double(np.stack([ep.mean[0], ep.variance[0]], -1)), atol=1e-5)
     with torch.no_grad():
         assert ((model.success_probability(X) < 0.5) == crashed).all()
 
@@ -275,9 +275,11 @@ def test_predictive_density_has_the_exact_crash_probability(example1, example1_m
     density = example1_model.predictive_density(double([[x]]), grid)[0]
     crash = float(torch.trapezoid(density * (grid > 2.03), grid))
     X = torch.cat([example1.X, double([[x]])])
-    base = condition_on_costs(matern32_matrix(X, X), torch.arange(3), example1.Y[:3, 0], double(0.02**2))
+    given = given_values(matern32_matrix(X, X).numpy(), np.arange(3), example1.Y[:3, 0].numpy(), 0.02**2)
     log_mass = [
-        exact_truncation(base.mean, base.covariance, labels(torch.tensor([*example1.crashed, new]), 2.03)).log_partition
+        exact_truncation(
+            given.mean[0], given.covariance[0], make_labels(np.array([*example1.crashed.tolist(), new]), 2.03)
+        ).log_partition
         for new in (False, True)
     ]
     assert crash == pytest.approx(1 / (1 + math.exp(log_mass[0] - log_mass[1])), abs=0.01)
@@ -290,6 +292,55 @@ def test_predictive_density_is_gaussian_near_stable_trials(example1_model):
     mean, variance = moments(example1_model, points).unbind(-1)
     gaussian = torch.distributions.Normal(mean[:, None], variance.sqrt()[:, None]).log_prob(grid).exp()
     assert (density - gaussian).abs().max() < 0.01 * gaussian.max()
+
+
+def conflict(apart: float, far: float = 2.0):
+    """Successes of `far` and 1.0, a crash beside the second, and another away from all."""
+    X = double([[0.1], [0.5], [0.5 + apart], [0.9]])
+    return X, double([[far], [1.0], [math.nan], [math.nan]]), torch.tensor([False, False, True, True])
+
+
+@pytest.mark.parametrize("prior", [None, (0.0, 5.0)])
+@pytest.mark.parametrize("apart", [0.0, 1e-9, 1e-3])
+def test_a_crash_without_room_beside_a_success_is_relaxed_where_it_stands(apart, prior):
+    X, Y, crashed = conflict(apart)
+    model = GPCR(X, Y, crashed, noise_std=0.02, covar_module=matern(), threshold_prior=prior)
+    assert model.relaxed == (2,)
+    assert model.converged
+    assert "relaxed: trials 2" in model.diagnosis
+    mean = moments(model, X)[:, 0]
+    assert mean.tolist()[:2] == pytest.approx([2.0, 1.0], abs=0.02)
+    assert mean[3] > model.threshold > 2.0
+    kept = torch.tensor([True, True, False, True])
+    without = GPCR(X[kept], Y[kept], crashed[kept], noise_std=0.02, covar_module=matern(), threshold_prior=prior)
+    assert model.threshold == pytest.approx(without.threshold, abs=1e-3)
+    assert torch.allclose(moments(model, GRID), moments(without, GRID), atol=1e-3)
+
+
+def test_with_room_nothing_is_relaxed(example1_model):
+    assert example1_model.relaxed == ()
+    assert example1_model.diagnosis.startswith("EP converged after")
+    within_noise = GPCR(*conflict(1e-9, far=1.0), noise_std=0.02, covar_module=matern())
+    assert within_noise.relaxed == ()
+    assert within_noise.threshold == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_relaxed_crash_does_not_raise_the_learned_noise():
+    X, Y, _ = random_trials(25, seed=6)
+    crashed = Y.squeeze(-1) > 0.5
+    lowest = int(Y.argmin())
+    twin = torch.cat([X, X[lowest : lowest + 1] + 1e-9]), torch.cat([Y, Y[:1]]), torch.cat([crashed, double([1]).bool()])
+    model, without = GPCR(*twin), GPCR(X, Y, crashed)
+    assert model.relaxed == (25,)
+    assert model.noise_std < 3 * without.noise_std
+    assert model.threshold == pytest.approx(without.threshold, abs=0.1)
+
+
+def test_new_trials_may_bring_a_conflict():
+    X, Y, crashed = conflict(1e-6)
+    old = GPCR(X[:2], Y[:2], crashed[:2], noise_std=0.02, covar_module=matern())
+    assert old.relaxed == ()
+    assert old.condition_on_trials(X[2:], Y[2:], crashed[2:]).relaxed == (2,)
 
 
 @pytest.mark.parametrize(

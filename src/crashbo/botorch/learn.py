@@ -101,8 +101,8 @@ class Evidence:
     Math: d log evidence / d theta = sum_ij slope_ij dK_ij / d theta,  slope = (b b' - G) / 2
     """
 
-    def __init__(self, kernel: Kernel, data: HybridData, given: Hypotheses) -> None:
-        self.coordinates, self.data, self.given = Coordinates(kernel), data, given
+    def __init__(self, kernel: Kernel, data: HybridData, given: Hypotheses, *, tolerance: float = 1e-4) -> None:
+        self.coordinates, self.data, self.given, self.tolerance = Coordinates(kernel), data, given, tolerance
         self.kernel, self.rows = kernel, TrialRows.of(data)
         self.rates = _rates_of_twins(kernel, data)
         self.sites: Sites | None = None
@@ -113,7 +113,7 @@ class Evidence:
         dense = to_numpy(prior)
         base = self.rows.condition(dense, noise_variance)
         labels = make_labels(self.rows.sign, threshold, self.given.label_width, self.rates)
-        found = solve(base, labels, start=self.sites, tolerance=1e-4, max_sweeps=50)
+        found = solve(base, labels, start=self.sites, tolerance=self.tolerance, max_sweeps=50)
         if found.ep.change[0] > _ASTRAY:
             raise NumericalError("expectation propagation went astray at these hyperparameters.")
         self.sites = (found.ep.precision, found.ep.shift)

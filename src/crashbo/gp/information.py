@@ -53,6 +53,7 @@ def log_noisy_information(t: Array, share: Array) -> tuple[Array, Array, Array]:
         t: standard deviations by which the mean lies above the minimum.
         share: in (0, 1], the part of a value's variance that is not noise; broadcastable.
     """
+    t, share = np.broadcast_arrays(t, share)
     hazard, excess, shrinkage = truncation(t)
     taken = hazard * excess
     left = share * shrinkage + (1 - share)
@@ -63,7 +64,7 @@ def log_noisy_information(t: Array, share: Array) -> tuple[Array, Array, Array]:
     value, by_t, by_share = np.log(lost), share * slope * relative, slope
     tiny = (t > 0) & (part < 1e-8)
     if tiny.any():  # -log(1 - s u) -> s u as u -> 0, where logs replace products that underflow
-        far, little = t[tiny], np.broadcast_to(share, t.shape)[tiny]
+        far, little = t[tiny], share[tiny]
         log_hazard = -0.5 * np.square(far) - _LOG_ROOT_2PI - log_ndtr(far)
         log_taken = log_hazard + np.log(np.maximum(far + np.exp(log_hazard), 1e-300))
         value[tiny], by_t[tiny], by_share[tiny] = np.log(little) + log_taken, relative[tiny], 1 / little
