@@ -4,103 +4,88 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from scipy.optimize import minimize_scalar
 
-from crashbo import GPCR, InputError
-from crashbo.inference.base import condition_on_costs
-from crashbo.inference.ep import expectation_propagation
-from crashbo.inference.exact import exact_truncation
-from crashbo.models.threshold import ThresholdRule, check_rule, estimate_threshold, expected_threshold, make_labels
-from tests.helpers import double, labels, matern, matern32_matrix
+from crashbo import InputError
+from crashbo.gp.exact import exact_truncation
+from crashbo.gp.inference import solve
+from crashbo.learning.threshold import ThresholdRule, check_rule, estimate_threshold, make_labels
+from tests.helpers import EXAMPLE1, example1_given, given_values, matern32_matrix
+
+SIGN = np.where(EXAMPLE1.crashed, -1.0, 1.0)
 
 
-def example_base(example1):
-    observed = (~example1.crashed).nonzero().squeeze(-1)
-    prior = matern32_matrix(example1.X, example1.X)
-    return condition_on_costs(prior, observed, example1.Y[observed, 0], double(0.02**2))
+def estimate(rule: ThresholdRule, **options):
+    """Of Example 1."""
+    return estimate_threshold(example1_given(), SIGN, rule, **options)
 
 
-def example_sign(example1):
-    return 1 - 2 * example1.crashed.double()
+def test_maximum_likelihood_on_example1():
+    found = estimate(ThresholdRule())
+    assert found.threshold == pytest.approx(2.0284, abs=2e-4)
+    assert found.solution.ep.converged.all()
+    assert len(found.relaxed) == 0
 
 
-def test_maximum_likelihood_on_example1(example1):
-    model = GPCR(*example1, noise_std=0.02, covar_module=matern(), threshold_prior=None)
-    assert model.threshold == pytest.approx(2.0284, abs=0.003)
-    assert model.converged
-
-
-def test_maximum_likelihood_maximises_the_exact_integral(example1):
-    base = example_base(example1)
+def test_maximum_likelihood_maximises_the_exact_integral():
+    given = example1_given()
 
     def loss(threshold: float) -> float:
-        return -exact_truncation(base.mean, base.covariance, labels(example1.crashed, threshold)).log_partition
+        return -exact_truncation(given.mean[0], given.covariance[0], make_labels(SIGN, threshold, 0.0)).log_partition
 
     exact = minimize_scalar(loss, bounds=(1.9, 2.5), method="bounded", options={"xatol": 1e-5})
-    estimate = estimate_threshold(base, example_sign(example1), ThresholdRule())
-    assert estimate.threshold == pytest.approx(exact.x, abs=0.003)
+    assert estimate(ThresholdRule()).threshold == pytest.approx(exact.x, abs=0.003)
 
 
-def test_a_fixed_threshold_stays(example1):
-    estimate = estimate_threshold(example_base(example1), example_sign(example1), ThresholdRule(fixed=2.5))
-    assert estimate.threshold == 2.5
-    assert estimate.solves == 1
+def test_a_fixed_threshold_stays():
+    found = estimate(ThresholdRule(fixed=2.5))
+    assert found.threshold == 2.5
+    assert found.solves == 1
 
 
-def test_map_is_where_evidence_and_hyperprior_balance(example1):
-    base, sign, rule = example_base(example1), example_sign(example1), ThresholdRule(prior=(2.3, 0.1))
-    estimate = estimate_threshold(base, sign, rule)
+def test_map_is_where_evidence_and_hyperprior_balance():
+    rule = ThresholdRule(prior=(2.3, 0.1))
+    found = estimate(rule)
 
     def objective(threshold: float) -> float:
-        result = expectation_propagation(base.mean, base.covariance, make_labels(sign, threshold, 0.0))
-        return float(result.log_partition) - 0.5 * ((threshold - 2.3) / 0.1) ** 2
+        result = solve(example1_given(), make_labels(SIGN, threshold, 0.0))
+        return float(result.log_evidence[0]) - 0.5 * ((threshold - 2.3) / 0.1) ** 2
 
-    best = objective(estimate.threshold)
-    assert best >= objective(estimate.threshold - 0.01)
-    assert best >= objective(estimate.threshold + 0.01)
+    best = objective(found.threshold)
+    assert found.log_posterior == pytest.approx(best, abs=1e-6)
+    assert best >= objective(found.threshold - 0.01)
+    assert best >= objective(found.threshold + 0.01)
 
 
-def test_a_tighter_hyperprior_pulls_harder(example1):
-    base, sign = example_base(example1), example_sign(example1)
-    found = [estimate_threshold(base, sign, ThresholdRule(prior=(3.0, sd))).threshold for sd in (100.0, 0.3, 0.1, 1e-3)]
+def test_a_tighter_hyperprior_pulls_harder():
+    found = [estimate(ThresholdRule(prior=(3.0, sd))).threshold for sd in (100.0, 0.3, 0.1, 1e-3)]
     assert found[0] == pytest.approx(2.0284, abs=0.003)
     assert found == sorted(found)
     assert found[-1] == pytest.approx(3.0, abs=0.01)
 
 
-def test_an_earlier_estimate_is_a_good_start(example1):
-    base, sign, rule = example_base(example1), example_sign(example1), ThresholdRule()
-    cold = estimate_threshold(base, sign, rule)
-    warm = estimate_threshold(base, sign, rule, start=cold)
+def test_an_earlier_estimate_is_a_good_start():
+    cold = estimate(ThresholdRule())
+    warm = estimate(ThresholdRule(), start=cold.start)
     assert warm.threshold == pytest.approx(cold.threshold, abs=1e-4)
     assert warm.solves < cold.solves
 
 
-X = double([[0.2], [0.5], [0.8]])
-Y = double([[1.0], [-0.5], [0.3]])
-
-
-def test_only_stable_trials_under_maximum_likelihood_never_crash():
-    model = GPCR(X, Y, torch.zeros(3).bool(), noise_std=0.02, covar_module=matern(), threshold_prior=None)
-    assert model.threshold == math.inf
-    assert model.log_truncation == 0.0
-    assert model.success_probability(X).tolist() == [1.0, 1.0, 1.0]
-    assert model.success_probability(X, log=True).tolist() == [0.0, 0.0, 0.0]
-
-
-def test_only_stable_trials_under_map_keep_the_threshold_finite():
-    model = GPCR(X, Y, torch.zeros(3).bool(), noise_std=0.02, covar_module=matern(), threshold_prior=(0.0, 5.0))
-    assert 1.0 < model.threshold < 20.0
-    assert model.converged
-
-
-@pytest.mark.parametrize("prior", [None, (3.0, 5.0)])
-def test_only_crashes_put_the_threshold_at_zero(prior):
-    model = GPCR(X, Y, torch.ones(3).bool(), covar_module=matern(), threshold_prior=prior)
-    assert model.threshold == 0.0
-    assert (model.posterior(X).mean > 0).all()
-    assert (model.success_probability(X) < 0.5).all()
+@pytest.mark.parametrize("width", [0.0, 0.3])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_slope_is_zero_at_the_estimate(seed, width):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(20, 2))
+    latent = np.sin(5 * X[:, 0]) + 0.5 * np.cos(7 * X[:, 1])
+    crashed = latent > 0.3
+    observed = np.flatnonzero(~crashed)
+    given = given_values(matern32_matrix(X, X, 0.5, 1.0), observed, latent[observed], 0.05**2)
+    rule = ThresholdRule(prior=(0.0, 5.0))
+    found = estimate_threshold(given, np.where(crashed, -1.0, 1.0), rule, width=width)
+    curvature = max(found.solution.ep.precision.sum(), 1.0)
+    slope = rule.log_density(found.threshold)[1] - found.solution.ep.gradient.sum()
+    assert abs(slope) < 1e-3 * curvature
+    assert found.solves < 25
 
 
 @pytest.mark.parametrize(
@@ -117,16 +102,30 @@ def test_only_crashes_put_the_threshold_at_zero(prior):
     ],
 )
 def test_cases_without_a_search(rule, crashed, expected):
-    assert rule.without_search(torch.tensor(crashed, dtype=torch.bool)) == expected
+    assert rule.without_search(np.where(np.array(crashed, dtype=bool), -1.0, 1.0)) == expected
 
 
 def test_hyperprior_slope_is_its_derivative():
     rule = ThresholdRule(prior=(1.0, 2.0))
-    threshold = double(3.5).requires_grad_()
-    (slope,) = torch.autograd.grad(rule.log_density(threshold), threshold)
-    assert rule.slope(3.5) == pytest.approx(float(slope))
-    assert ThresholdRule().slope(3.5) == 0.0
-    assert float(ThresholdRule().log_density(threshold)) == 0.0
+    value, slope = rule.log_density(3.5)
+    assert value == pytest.approx(-0.5 * 1.25**2)
+    assert slope == pytest.approx(-2.5 / 4)
+    assert ThresholdRule().log_density(3.5) == (0.0, 0.0)
+
+
+def test_the_estimate_lies_above_the_floor():
+    free = ThresholdRule(prior=(0.0, 5.0))
+    mode = estimate(free)
+    floored = free.with_floor(np.array([mode.threshold + 0.1]))
+    assert estimate(floored).threshold == pytest.approx(mode.threshold + 0.1)
+    assert free.with_floor(np.zeros(0)) == free
+
+
+def test_only_successes_under_maximum_likelihood_never_crash():
+    given = given_values(matern32_matrix(EXAMPLE1.X[:3], EXAMPLE1.X[:3]), np.arange(3), EXAMPLE1.costs, 0.02**2)
+    found = estimate_threshold(given, np.ones(3), ThresholdRule())
+    assert found.threshold == math.inf
+    assert found.solution.ep.log_partition[0] == 0.0
 
 
 def test_arguments_become_a_rule():
@@ -155,38 +154,3 @@ def test_arguments_become_a_rule():
 def test_bad_rules_are_refused(threshold, prior, message):
     with pytest.raises(InputError, match=message):
         check_rule(threshold, prior)
-
-
-def noisy_values_and_labels():
-    """A limit of 1 on values whose noise is as large as their trend."""
-    rng = np.random.default_rng(3)
-    X = rng.random((40, 1))
-    value = 0.6 + 0.6 * X[:, 0] + 0.3 * rng.standard_normal(40)
-    return torch.from_numpy(X), torch.from_numpy(np.where(value > 1, np.nan, value)), torch.from_numpy(value > 1)
-
-
-def test_a_learned_limit_lies_above_all_that_was_seen_to_hold():
-    X, values, above = noisy_values_and_labels()
-    model = GPCR(X, values.unsqueeze(-1), above)
-    highest = float(values[~above].max())
-    assert model.threshold >= highest - 1e-9
-    more = model.condition_on_trials(double([[0.05]]), double([[highest + 0.2]]), torch.tensor([False]))
-    assert more.threshold >= highest + 0.2 - 1e-9
-
-
-def test_with_given_hyperparameters_noise_may_lift_a_value_above_the_limit():
-    X, values, above = noisy_values_and_labels()
-    model = GPCR(X, values.unsqueeze(-1), above, covar_module=matern(1.0), noise_std=0.3)
-    assert model.threshold < float(values[~above].max())
-
-
-def test_the_expected_limit_lies_above_the_floor(example1):
-    base, sign = example_base(example1), example_sign(example1)
-    free = ThresholdRule(prior=(0.0, 5.0))
-    mode = estimate_threshold(base, sign, free)
-    floored = free.with_floor(double([mode.threshold + 0.1]))
-    found = estimate_threshold(base, sign, floored)
-    assert found.threshold == pytest.approx(mode.threshold + 0.1)
-    expected = expected_threshold(base, sign, floored, found, width=0.0)
-    assert expected > found.threshold
-    assert expected > expected_threshold(base, sign, free, mode, width=0.0)
