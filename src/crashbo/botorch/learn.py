@@ -28,7 +28,7 @@ from crashbo.numbers import NUMBERS
 
 Array = NDArray[np.float64]
 _TWINS = 0.999  # prior correlation of a crash and a success above which there may be no room between them
-_ASTRAY = 0.1  # mismatch of EP's moments beyond which its evidence is not believed
+_ASTRAY = 10.0  # mismatch of moments beyond which the evidence of EP is not believed
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Evidence:
         dense = to_numpy(prior)
         base = self.rows.condition(dense, noise_variance)
         labels = make_labels(self.rows.sign, threshold, self.given.label_width, self.rates)
-        found = solve(base, labels, start=self.sites, tolerance=self.tolerance, max_sweeps=50)
+        found = solve(base, labels, start=self.sites, tolerance=self.tolerance)
         if found.ep.change[0] > _ASTRAY:
             raise NumericalError("expectation propagation went astray at these hyperparameters.")
         self.sites = (found.ep.precision, found.ep.shift)

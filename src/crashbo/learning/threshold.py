@@ -17,7 +17,8 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Sites = tuple[Array, Array]
 _ROUNDS = 3  # of relaxing labels that conflict with the rest
-_PRECISION = 1e-13  # of the log posterior
+_PRECISION = 1e-11  # of the log posterior, relative
+_TOLERANCE, _SWEEPS = 1e-6, 60  # of EP while searching
 _STEEPEST = 1e-6  # derivative at which the search stops
 
 
@@ -153,10 +154,10 @@ def _search(
     sites = None if start is None else start.sites
     solves = 0
 
-    def at(threshold: float, tolerance: float) -> Solution:
+    def at(threshold: float, sweeps: int) -> Solution:
         nonlocal sites, solves
         labels = make_labels(sign, threshold, width, rates)
-        found = solve(given, labels, start=sites, tolerance=tolerance)
+        found = solve(given, labels, start=sites, tolerance=_TOLERANCE, max_sweeps=sweeps)
         sites, solves = (found.ep.precision, found.ep.shift), solves + 1
         return found
 
@@ -166,14 +167,14 @@ def _search(
 
         def log_posterior(theta: Array) -> tuple[float, Array]:
             threshold = guess + unit * float(theta[0])
-            found = at(threshold, 1e-7)
+            found = at(threshold, _SWEEPS)
             prior, slope = rule.log_density(threshold)
             return float(found.log_evidence[0]) + prior, unit * np.array([slope - found.ep.gradient.sum()])
 
         bounds = [((rule.floor - guess) / unit, math.inf)]
         mode = find_mode(log_posterior, np.zeros(1), bounds, precision=_PRECISION, steepest=_STEEPEST)
         known = max(guess + unit * float(mode.theta[0]), rule.floor)
-    solution = at(known, 1e-6)
+    solution = at(known, 200)
     relaxed = np.flatnonzero(lapsed(solution, rates[None])[0])
     log_posterior_there = float(solution.log_evidence[0]) + rule.log_density(known)[0]
     return ThresholdEstimate(known, solution, relaxed, rates, log_posterior_there, solves)
