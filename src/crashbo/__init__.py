@@ -74,7 +74,7 @@ def __getattr__(name: str) -> Any:
             if (error.name or "").startswith("crashbo"):
                 raise
             raise MissingExtraError(
-                f"`crashbo.{name}` needs BoTorch, which is not installed; run: pip install \"crashbo[botorch]\""
+                f'`crashbo.{name}` needs BoTorch, which is not installed; run: pip install "crashbo[botorch]"'
             ) from error
     raise AttributeError(f"module 'crashbo' has no attribute {name!r}")
 

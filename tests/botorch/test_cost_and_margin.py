@@ -41,7 +41,9 @@ def test_single_points_are_those_of_the_engine(model: CostAndMargin) -> None:
     joint = posterior.distribution.covariance_matrix[:, 0, 1]
     torch.testing.assert_close(joint, warp.scale * covariance[1], rtol=1e-4, atol=1e-4)
     z = (model.threshold - mean[1]) / variance[1].sqrt()
-    torch.testing.assert_close(model.success_probability(X), (1 - model.lapse) * torch.special.ndtr(z), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(
+        model.success_probability(X), (1 - model.lapse) * torch.special.ndtr(z), rtol=1e-4, atol=1e-6
+    )
 
 
 def test_it_learns_where_trials_crash(model: CostAndMargin) -> None:

@@ -329,7 +329,11 @@ def test_a_relaxed_crash_does_not_raise_the_learned_noise():
     X, Y, _ = random_trials(25, seed=6)
     crashed = Y.squeeze(-1) > 0.5
     lowest = int(Y.argmin())
-    twin = torch.cat([X, X[lowest : lowest + 1] + 1e-9]), torch.cat([Y, Y[:1]]), torch.cat([crashed, double([1]).bool()])
+    twin = (
+        torch.cat([X, X[lowest : lowest + 1] + 1e-9]),
+        torch.cat([Y, Y[:1]]),
+        torch.cat([crashed, double([1]).bool()]),
+    )
     model, without = GPCR(*twin), GPCR(X, Y, crashed)
     assert model.relaxed == (25,)
     assert model.noise_std < 3 * without.noise_std

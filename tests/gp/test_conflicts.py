@@ -31,7 +31,9 @@ def test_the_crash_without_room_is_relaxed_and_nothing_else(apart):
     assert posterior.ep.converged.all()
     assert posterior.ep.mean[0, :2] == pytest.approx([2.0, 1.0], abs=0.02)
     assert posterior.ep.mean[0, 3] > 2.05
-    without = replace(trials(apart), label_point=np.array([0, 1, 3]), label_output=np.zeros(3, int), sign=np.r_[1.0, 1, -1])
+    without = replace(
+        trials(apart), label_point=np.array([0, 1, 3]), label_output=np.zeros(3, int), sign=np.r_[1.0, 1, -1]
+    )
     expected = infer(without, SETTINGS)
     assert posterior.ep.mean[0, [0, 1, 3]] == pytest.approx(expected.ep.mean[0], abs=1e-4)
     assert posterior.log_evidence[0] == pytest.approx(expected.log_evidence[0] + math.log(RATE), abs=1e-3)

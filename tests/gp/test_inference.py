@@ -132,7 +132,9 @@ def exact(posterior: Posterior) -> float:
     labels = Labels(
         rows.sign, at.threshold[:, rows.label_output], given.smallest_width, np.broadcast_to(at.lapse[:, None], shape)
     )
-    return float(given.log_evidence[0]) + exact_truncation(given.mean[0], given.covariance[0], labels, **FEW).log_partition
+    return (
+        float(given.log_evidence[0]) + exact_truncation(given.mean[0], given.covariance[0], labels, **FEW).log_partition
+    )
 
 
 def test_lapses_match_the_sum_over_all_subsets_of_lapsed_labels():
@@ -173,7 +175,7 @@ def test_a_limit_that_is_a_latent_is_integrated_over(deviation):
 
     def density(limit: float) -> float:
         at = settings()
-        moved = replace(at, threshold=at.threshold + [[0.0, limit]])
+        moved = replace(at, threshold=at.threshold + np.array([[0.0, limit]]))
         return math.exp(exact(infer(rows, moved))) * norm.pdf(limit, 0.0, deviation)
 
     nodes = np.linspace(-4 * deviation, 4 * deviation, 41)
@@ -190,9 +192,7 @@ def test_the_posterior_of_the_limit_is_that_of_the_integral():
         np.array([[[1e-3], [1e6]]]), np.array([[[1.0, -2.0]]]), np.ones((1, 1)), np.zeros((1, 1)), np.zeros(1)
     )
     posterior = infer(rows, at)
-    weight = [
-        quad(lambda c, k=k: c**k * norm.pdf(c, 0, 2) * norm.cdf(c) * norm.sf(c), -20, 20)[0] for k in range(3)
-    ]
+    weight = [quad(lambda c, k=k: c**k * norm.pdf(c, 0, 2) * norm.cdf(c) * norm.sf(c), -20, 20)[0] for k in range(3)]
     assert posterior.log_evidence[0] == pytest.approx(math.log(weight[0]), abs=0.03)
     limit = Predictor(posterior, np.array([[[0.0, 2.0]]]))(X[:1])
     assert limit.mean[0, 0, 0] == pytest.approx(weight[1] / weight[0], abs=1e-6)

@@ -1,4 +1,4 @@
-"""Acquisition functions for BoTorch: min-value entropy search (21), weighted by success (20), (22), in the log domain."""
+"""Acquisition functions for BoTorch: min-value entropy search (21), weighted by success (20), (22), in logs."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -205,9 +205,10 @@ def success_somewhere(constraints: Sequence[LogSuccess], candidates: Tensor, del
 class ConstrainedMinValueEntropySearch(AcquisitionFunction):
     """Lower bound on the information that a trial gives about the constrained minimum (q = 1), in logs.
 
-    What a trial can tell is whether it succeeds below the sampled minimum. mESCO multiplies the information of a success
-    by its probability, and the former grows without limit where costs look lower than any feasible minimum: it keeps
-    trying points that almost surely fail. This bound is at most the information of a coin that lands on success.
+    What a trial can tell is whether it succeeds below the sampled minimum. mESCO multiplies the information of a
+    success by its probability, and the former grows without limit where costs look lower than any feasible minimum:
+    it keeps trying points that almost surely fail. This bound is at most the information of a coin that lands on
+    success.
 
     Math: log (1/S) sum_i -log(1 - share Pr[success and f(x) < minima_i]),
         share = variance / (variance + noise variance): measuring a well-known point again tells little.

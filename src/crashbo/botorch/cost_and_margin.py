@@ -29,10 +29,10 @@ _JITTER = 1e-10  # of a joint covariance, relative to the prior's variances
 class CostAndMargin(Model):
     """A Gaussian process for costs, and one for the margin that decides whether a trial crashes.
 
-    Output 0 is the cost in its own units, output 1 the margin, in its prior standard deviations: a trial succeeds while
-    that stays at or below `threshold`. What the limit is and how far cost and margin are related is learned; the limit is
-    uncertain, and the margin is counted from it. These are the most probable hyperparameters; the optimizer averages over
-    several. Any BoTorch acquisition with outcome constraints works on it:
+    Output 0 is the cost in its own units, output 1 the margin, in its prior standard deviations: a trial succeeds
+    while that stays at or below `threshold`. What the limit is and how far cost and margin are related is learned; the
+    limit is uncertain, and the margin is counted from it. These are the most probable hyperparameters; the optimizer
+    averages over several. Any BoTorch acquisition with outcome constraints works on it:
 
         model = CostAndMargin(train_X, train_Y, crashed)
         qLogExpectedImprovement(
@@ -117,7 +117,7 @@ class CostAndMargin(Model):
     def _inside(self, X: Tensor) -> Tensor:
         return X if self._domain is None else (X - self._domain[0]) / (self._domain[1] - self._domain[0])
 
-    def posterior(  # type: ignore[override]
+    def posterior(
         self,
         X: Tensor,
         output_indices: list[int] | None = None,
@@ -141,7 +141,12 @@ def _most_probable(data: HybridData, relation: Relation) -> ModelSet:
     crashed, observed = (part.cpu().numpy() for part in (data.crashed, data.observed))
     above = np.flatnonzero(crashed)
     block = Block(
-        to_numpy(data.X), observed, to_numpy(data.costs), np.flatnonzero(~crashed), above, np.zeros(len(above), dtype=int)
+        to_numpy(data.X),
+        observed,
+        to_numpy(data.costs),
+        np.flatnonzero(~crashed),
+        above,
+        np.zeros(len(above), dtype=int),
     )
     candidates = learn(block, numbers)
     best = int(weigh(candidates, block).weights.argmax())

@@ -15,6 +15,7 @@ from crashbo.gp.exact import exact_truncation
 from crashbo.learning.threshold import make_labels
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 _CHAINS = 256
 _BURN_IN = 300  # steps per chain before samples count
 _EXACT_UP_TO = 20
@@ -124,7 +125,7 @@ def check_ep(model: GPCR, *, samples: int = 50_000, seed: int = 0) -> EPCheck:
 
 
 def _chains(
-    mean: Array, covariance: Array, sign: Array, limit: float, near: Array, kept: Array, samples: int, seed: int
+    mean: Array, covariance: Array, sign: Array, limit: float, near: Array, kept: Indices, samples: int, seed: int
 ) -> Array:
     """Draws of the labels that are kept, from a start near `near` on the right sides."""
     margin = 1e-3 * math.sqrt(np.diagonal(covariance).max())

@@ -60,8 +60,8 @@ class GPCR(SingleTaskGP):
     costs even where a crash is likely; `condition_on_trials` does not.
 
     With a kernel passed in, all numbers are in the costs' own units and the kernel stays as it is until `fit_gpcr`.
-    Without one, a default kernel is learned on standardised costs, and `threshold_prior` is in those units (0 is the mean
-    stable cost, 1 a standard deviation).
+    Without one, a default kernel is learned on standardised costs, and `threshold_prior` is in those units (0 is the
+    mean stable cost, 1 a standard deviation).
 
     A crash next to a success, with no room between them, is relaxed where it stands, if the evidence prefers that to
     moving costs: see `relaxed` and `diagnosis`. Tensors may live on any device; the fit is made on the processor.
@@ -181,9 +181,11 @@ class GPCR(SingleTaskGP):
     def ep(self) -> TrialPosterior:
         """EP's result with its diagnostics, in the units the kernel works in."""
         ep, X = self._fit.solution.ep, self.trials.X
-        parts = (torch.as_tensor(part[0].copy()).to(X) for part in (ep.mean, ep.variance, ep.precision, ep.shift))
-        numbers = float(ep.log_partition[0]), ep.sweeps, float(ep.change[0]), bool(ep.converged[0])
-        return TrialPosterior(*parts, *numbers)
+        mean, variance, precision, shift = (
+            torch.as_tensor(part[0].copy()).to(X) for part in (ep.mean, ep.variance, ep.precision, ep.shift)
+        )
+        mass, change, converged = float(ep.log_partition[0]), float(ep.change[0]), bool(ep.converged[0])
+        return TrialPosterior(mean, variance, precision, shift, mass, ep.sweeps, change, converged)
 
     @property
     def trials(self) -> HybridData:

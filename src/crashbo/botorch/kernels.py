@@ -90,7 +90,7 @@ def covariance(kernel: Kernel, X: Tensor, other: Tensor | None = None) -> Tensor
 
 @dataclass(frozen=True)
 class _Entry:
-    """One parameter of a kernel in the vector; in logs where its constraint is a positive range that nothing enforces."""
+    """One parameter of a kernel; in logs where its constraint is a positive range that no transform enforces."""
 
     name: str
     parameter: Tensor

@@ -177,7 +177,7 @@ def learn(
 
 
 class _Objective:
-    """Log posterior of the numbers to be learned: kernel, log noise variance, threshold, those of them that are free."""
+    """Log posterior of the numbers to be learned: kernel, log noise variance, threshold, where they are free."""
 
     def __init__(self, evidence: Evidence, first: ThresholdEstimate) -> None:
         given = evidence.given

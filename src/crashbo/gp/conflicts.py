@@ -1,7 +1,7 @@
 """Crashes with no room for them: labels that everything else makes impossible are relaxed where they stand.
 
-A crash next to a success, closer than the function can change, contradicts the success's value (the paper's Discussion).
-Instead of noise everywhere, that crash alone may have been a lapse, and only if the evidence prefers this.
+A crash next to a success, closer than the function can change, contradicts the success's value (the paper's
+Discussion). Instead of noise everywhere, that crash alone may have been a lapse, and only if the evidence prefers this.
 """
 
 import numpy as np
@@ -61,7 +61,7 @@ def infer_relaxed(
     found = find_conflicts(strict, Labels(rows.sign, at.threshold[:, rows.label_output], np.full((b, m), width), lapse))
     if not found.any():
         return strict, found
-    rates = RATE * found
+    rates: Array = np.where(found, RATE, 0.0)
     relaxed = solve(rates)
     better = relaxed.log_evidence > strict.log_evidence
     if not better[found.any(-1)].all():

@@ -16,8 +16,8 @@ _SMALLEST = 1e-12  # of a variance, relative to the prior's
 def predictive_density(given: Conditioned, labels: Labels, cross: Array, variance: Array, grid: Array) -> Array:
     """Evaluate p(f*) of Appendix B on a grid, one EP per point and value.
 
-    Closer to the truth than the Gaussian q(f*) of (14) next to crashes, and far more expensive: for pictures and checks,
-    not for search.
+    Closer to the truth than the Gaussian q(f*) of (14) next to crashes, and far more expensive: for pictures and
+    checks, not for search.
 
     Math: (m, S the moments of labelled rows and f* given the values; s the covariances with f*)
         p(f*) proportional to N(f*; m*, v*) Z_EP(a(f*), B),   a(f*) = m + s (f* - m*) / v*,   B = S - s s' / v*

@@ -119,7 +119,7 @@ def propagate(
     centred = mean - limit
     sign = np.broadcast_to(labels.sign, (b, n))
     x = np.zeros((b, 2 * n)) if start is None else np.concatenate(start, -1)
-    q = _Marginals(*(np.zeros((b, n)) for _ in range(5)), np.zeros(b))
+    q = _Marginals(*[np.zeros(shape) for shape in [(b, n)] * 5 + [(b,)]])
     accelerator = Anderson(b)
     done, sweeps, change = np.zeros(b, dtype=bool), 0, np.zeros(b)
     while True:
@@ -179,7 +179,7 @@ def _broken() -> NumericalError:
 def _condition(mean: Array, covariance: Array, prior: Array, precision: Array, shift: Array) -> _Marginals:
     """Condition `b` Gaussians on their sites; latents whose sites have no precision anywhere are not factored.
 
-    Math: (h shifts of sites without precision; m' = mean + covariance h; r = S^(-1/2) shift - S^(1/2) m'; g the gradient)
+    Math: (h shifts of sites without precision; m' = mean + covariance h; r = S^(-1/2) shift - S^(1/2) m'; g gradient)
         g = S^(1/2) B^-1 r, or the shift itself for sites without precision
         posterior mean     = mean + covariance g
         posterior variance = diag(covariance - covariance S^(1/2) B^-1 S^(1/2) covariance)

@@ -39,8 +39,8 @@ def exact_truncation(
     """Integrate N(mean, covariance) times all labels, in the log domain.
 
     Genz's separation of variables over scrambled Sobol points; good to about 1e-4 in log Z for n up to 10 and far into
-    the tails, slowly worse beyond. A probit width is part of the integral (it acts as variance); with steps the covariance
-    must be definite. Where labels may have lapsed, one integral for every subset that has.
+    the tails, slowly worse beyond. A probit width is part of the integral (it acts as variance); with steps the
+    covariance must be definite. Where labels may have lapsed, one integral for every subset that has.
 
     Math: Z = sum over subsets of lapsed labels  prod_lapsed e_i  prod_kept (1 - e_i)  Pr(all kept labels hold)
 
@@ -123,7 +123,7 @@ class _Problem:
 
 def _factor(matrix: Array) -> Array:
     try:
-        return np.linalg.cholesky(matrix)
+        return np.asarray(np.linalg.cholesky(matrix))
     except np.linalg.LinAlgError as error:
         raise NumericalError(
             "`covariance` must be positive definite for exact integration; give the labels a width."

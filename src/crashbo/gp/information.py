@@ -90,7 +90,8 @@ def log_coin_information(log_probability: Array) -> tuple[Array, Array]:
 def log_both_below(u: Array, v: Array, correlation: Array) -> tuple[Array, Array, Array, Array]:
     """Log probability that two standard Gaussians lie below `u` and `v`, and its derivatives by all three.
 
-    The second is judged by its moments given that the first lies below: exact without correlation, else to some percent.
+    The second is judged by its moments given that the first lies below: exact without correlation, else to a few
+    percent.
 
     Math: log Phi(u) + log Phi(w),  w = (v + rho h) / sqrt(1 - rho^2 h (h + u)),  h = phi(u) / Phi(u)
     """

@@ -181,7 +181,7 @@ def _search(
 
 
 def _first_guess(given: Conditioned, sign: Array, start: ThresholdStart | None) -> tuple[float, float]:
-    """One standard deviation above the highest latent at or below the threshold, or the earlier estimate; and a step."""
+    """One standard deviation above the highest success, or the earlier estimate; and a step."""
     deviation = np.sqrt(np.maximum(np.einsum("ii->i", given.covariance[0]), np.square(given.smallest_width[0])))
     upper = np.where(sign > 0, given.mean[0] + deviation, -math.inf)
     highest = int(upper.argmax())
