@@ -115,8 +115,8 @@ def check_ep(model: GPCR, *, samples: int = 50_000, seed: int = 0) -> EPCheck:
         labels = make_labels(sign, limit, max(width, floor), state.estimate.rates)
         exact = exact_truncation(given.mean[0], given.covariance[0], labels, seed=seed)
     return EPCheck(
-        mean=torch.as_tensor(state.offset + state.scale * mean),
-        standard_deviation=torch.as_tensor(state.scale * deviation),
+        mean=torch.as_tensor(state.offset + state.scale * mean).to(model.trials.X),
+        standard_deviation=torch.as_tensor(state.scale * deviation).to(model.trials.X),
         mean_error=float((np.abs(ep.mean[0] - mean) / deviation).max()),
         deviation_error=float(np.abs(np.sqrt(ep.variance[0]) / deviation - 1).max()),
         sampling_error=float((error / deviation[kept]).max()),
