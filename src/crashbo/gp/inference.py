@@ -216,7 +216,7 @@ def evidence_gradient(posterior: Posterior) -> Gradient:
 
 
 def _by_lapse(posterior: Posterior) -> Array:
-    """Derivative by the lapse rate, `b`; 0 where the rate is 0 or overridden."""
+    """Derivative by the lapse rate, `b`, of posteriors without relaxed labels; 0 where the rate is 0."""
     lapse, kept, sign = posterior.at.lapse[:, None], posterior.ep.kept, posterior.rows.sign
     safe = np.maximum(lapse, 1e-300)
     each = np.where(sign > 0, -1 / (1 - lapse), (1 - kept) / safe - kept / (1 - lapse))
