@@ -47,13 +47,19 @@ class Block:
     fixed: FixedModel | None = None
 
     def rows(self, values: Array) -> Rows:
-        """Everything seen, with the values as they are modelled, `k` or `b x k`."""
-        points, outputs, signs = [], [], []
+        """Everything seen, with the values as they are modelled, `k` or `b x k`.
+
+        Of several margins a trial that crashed for one reason was beyond that margin's limit. Beyond another's as well it
+        would have been called by either name: half a reason to believe that it was not.
+        """
+        points, outputs, signs, soft = [], [], [], []
         for margin in range(self.margins):
-            beyond = self.above[self.above_margin == margin]
-            points += [self.below, beyond]
-            outputs.append(np.full(len(self.below) + len(beyond), 1 + margin))
-            signs += [np.ones(len(self.below)), -np.ones(len(beyond))]
+            mine = self.above_margin == margin
+            beyond, others = self.above[mine], self.above[~mine]
+            points += [self.below, beyond, others]
+            outputs.append(np.full(len(self.below) + len(self.above), 1 + margin))
+            signs += [np.ones(len(self.below)), -np.ones(len(beyond)), np.ones(len(others))]
+            soft += [np.zeros(len(self.below) + len(beyond)), np.ones(len(others))]
         none = np.zeros(0, dtype=np.int64)
         return Rows(
             self.X,
@@ -63,6 +69,7 @@ class Block:
             np.concatenate([none, *points]).astype(np.int64),
             np.concatenate([none, *outputs]).astype(np.int64),
             np.concatenate([np.zeros(0), *signs]),
+            np.concatenate(soft).astype(bool) if self.margins > 1 else None,
         )
 
     def single(self, margin: int) -> "Block":
