@@ -1,4 +1,4 @@
-"""What everyone sees: the study, the suggestion, the best guess; kept up to date, told to all who listen. No torch."""
+"""What everyone sees: the study, the suggestion, the best guess; kept up to date, told to all who listen."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What the model says about a study, as plain numbers for the page. This imports torch."""
+"""What the model says about a study, as plain numbers for the page."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
