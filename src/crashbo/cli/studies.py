@@ -136,7 +136,7 @@ def _open(storage: str | None, study: str | None) -> "Study":
     from crashbo.studies.storage import find_place
     from crashbo.studies.study import open_study
 
-    return open_study(find_place(storage, study))
+    return open_study(find_place(storage, study), quick=True)
 
 
 def ask(

@@ -94,8 +94,17 @@ def open_study(place: Place, *, quick: bool = False) -> Study:
 
     Args:
         place: where it is.
-        quick: skip the check of the database's version, for commands that only record a result.
+        quick: skip the check of the database's version, unless the study cannot be opened.
     """
+    try:
+        return _opened(place, quick)
+    except StudyError:
+        if not quick:
+            raise
+    return _opened(place, False)  # says what is wrong with the version, if that is what it is
+
+
+def _opened(place: Place, quick: bool) -> Study:
     storage = open_storage(place, quick=quick)
     with storage_errors(place):
         place = place if place.study else replace(place, study=_only_study(place, storage))
