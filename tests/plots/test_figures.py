@@ -128,9 +128,9 @@ def test_a_limit_that_is_known_once_is_a_point_with_a_bar():
 def test_without_a_limit_there_is_no_picture_of_it():
     optimizer = Optimizer({"x": (0.0, 1.0)}, constraints=[crashbo.Constraint("g", threshold=1.0)])
     optimizer.tell({"x": 0.5}, 1.0, g=0.2)
-    with pytest.raises(InputError, match="must have a limit to learn"):
+    with pytest.raises(InputError, match="must have a learned limit"):
         plots.plot_thresholds(optimizer)
-    with pytest.raises(InputError, match="must have a limit to learn"):
+    with pytest.raises(InputError, match="must have a learned limit"):
         interactive.plot_thresholds(optimizer)
 
 

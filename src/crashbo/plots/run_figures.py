@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from crashbo.errors import InputError
 from crashbo.plots import history
 from crashbo.plots.canvas import band, canvas, legend_on_top, plain, shorten, whole_numbers
-from crashbo.plots.history import Band, Convergence, Parallel, ThresholdPath
+from crashbo.plots.history import NO_LIMIT, Band, Convergence, Parallel, ThresholdPath
 from crashbo.plots.importance import Importance, importance
 from crashbo.plots.theme import COLOUR_MAPS, Theme, ThemeName
 from crashbo.plots.views import Source
@@ -42,7 +42,7 @@ def plot_thresholds(
 def draw_thresholds(paths: Sequence[ThresholdPath], *, theme: ThemeName = "light") -> Figure:
     """Draw learned limits from their numbers."""
     if not paths:
-        raise InputError("`source` must have a limit to learn; got none: no trial failed, or all limits are known.")
+        raise InputError(NO_LIMIT)
     with canvas(theme, 7.2, 0.8 + 2.6 * len(paths)) as (figure, colours):
         panels = figure.subplots(len(paths), 1, squeeze=False, sharex=True).ravel()
         for axes, path in zip(panels, paths, strict=True):

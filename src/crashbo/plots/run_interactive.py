@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 
 from crashbo.errors import InputError
 from crashbo.plots import history
-from crashbo.plots.history import Band, Convergence, Parallel, ThresholdPath
+from crashbo.plots.history import NO_LIMIT, Band, Convergence, Parallel, ThresholdPath
 from crashbo.plots.importance import Importance, importance
 from crashbo.plots.screen import SCALES, dressed, safe, see_through, small
 from crashbo.plots.theme import Theme, ThemeName, get_theme
@@ -31,7 +31,7 @@ def plot_thresholds(
 def draw_thresholds(paths: Sequence[ThresholdPath], *, theme: ThemeName = "light") -> go.Figure:
     """Draw learned limits from their numbers."""
     if not paths:
-        raise InputError("`source` must have a limit to learn; got none: no trial failed, or all limits are known.")
+        raise InputError(NO_LIMIT)
     colours = get_theme(theme)
     figure = make_subplots(len(paths), 1, shared_xaxes=True, vertical_spacing=0.06)
     for row, path in enumerate(paths, 1):
