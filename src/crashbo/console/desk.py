@@ -40,7 +40,7 @@ class Offer:
         basis: the fingerprint of the study it was computed for.
         count: how many trials the study had then.
         params: to try.
-        beliefs: why, mode, success_probability, thresholds: as kept with a trial.
+        beliefs: why, mode, success_probability, thresholds and so on: as kept with a trial.
         expected: mean and standard deviation of the cost, and of each constraint.
         retry_of: the transient trial that this one tries again.
         waiting: the number of the queued trial that this one is.

@@ -20,7 +20,7 @@ from crashbo.threads import few_threads
 
 Array: TypeAlias = NDArray[np.float64]
 _HUGE = 1e300
-NO_LIMIT = "`source` must have a learned limit; got none: nothing failed, limits are known, or crashes have other causes."
+NO_LIMIT = "`source` must have a learned limit; got none: nothing failed, or crashes are no high costs."
 TOP = 0.86  # where costs end in parallel coordinates; crashed trials end above
 
 
