@@ -134,7 +134,14 @@ def test_its_pictures_are_figures_of_the_model(page: Page) -> None:
     titles = [figure["layout"].get("title", {}).get("text", "") for figure in page.figures]
     assert {"cost, mean", "cost, standard deviation", "success probability", "reach, mean"} <= set(titles)
     names = {trace.get("name") for figure in page.figures for trace in figure["data"]}
-    assert {"best so far", "learned limit", "± its standard deviation", "for success", "best guess", "next point"} <= names
+    assert {
+        "best so far",
+        "learned limit",
+        "± its standard deviation",
+        "for success",
+        "best guess",
+        "next point",
+    } <= names
 
 
 def test_it_asks_for_nothing_from_outside(html: str, page: Page) -> None:

@@ -457,13 +457,13 @@ class Optimizer:
         draft.replace(target)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Optimizer":
-        """Read a state written by `save`."""
+    def load(cls, path: str | Path, *, strategy: Strategy | None = None) -> "Optimizer":
+        """Read a state written by `save`; `strategy` is the object, if it was one of your own."""
         try:
             state = json.loads(Path(path).read_text())
         except json.JSONDecodeError as error:
             raise InputError(f"`path` must be a file written by `save`; {path} is not JSON ({error}).") from error
-        return cls.from_json(state)
+        return cls.from_json(state, strategy=strategy)
 
 
 def _upgraded(state: Mapping[str, Any]) -> dict[str, Any]:
