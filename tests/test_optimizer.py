@@ -11,8 +11,8 @@ import pytest
 
 import crashbo
 from crashbo import CRASHED, VIOLATED, Constraint, InputError, Optimizer, Options
-from crashbo.strategies.base import Limit, Relation
-from crashbo.strategies.words import describe_limit, describe_relation
+from crashbo.strategies.base import Limit, Place, Relation
+from crashbo.strategies.words import describe_limit, describe_places, describe_relation
 
 LINE = {"x": (0.0, 1.0)}
 SQUARE = {"x": (0.0, 1.0), "y": (-2.0, 2.0)}
@@ -180,6 +180,19 @@ def test_reasons_say_why():
 )
 def test_the_relation_of_crashes_is_put_in_words(relation, direction, words):
     assert words in describe_relation(relation, direction)
+
+
+def test_a_named_reason_with_a_place_is_put_in_words():
+    class Models:
+        def places(self):
+            return [Place("fell", 5, Relation(0.1, 0.9, 0.0), np.array([0.25, 0.5]), 0.93)]
+
+    (words,) = describe_places(Models(), crashbo.Space(SQUARE))
+    assert words == (
+        "'fell' (5 crashes) has a place of its own, most likely around x = 0.25, y = 0 (probability 93% there). Such "
+        "crashes are unrelated to the objective: 90%; high values of the objective: 10%."
+    )
+    assert describe_places(object(), crashbo.Space(SQUARE)) == []
 
 
 def test_a_limit_is_put_in_words():

@@ -208,6 +208,7 @@ def status(
             "limits": None if outlook is None else outlook.to_json()["limits"],
             "relation": None if outlook is None else outlook.to_json()["relation"],
             "crash_relation": None if outlook is None else outlook.crash_relation,
+            "places": None if outlook is None else list(outlook.places),
         }
     )
 

@@ -79,6 +79,7 @@ def best_words(definition: Definition, outlook: "Outlook", seen: Record | None) 
         lines.append(f"Limits: {', '.join(limits)}")
     if outlook.relation is not None:
         lines.append(outlook.crash_relation)
+    lines += outlook.places
     if seen is not None:
         lines.append(f"Best trial: {seen.number}, {seen.objective:.6g} {unit}".rstrip())
     return "\n".join(lines)

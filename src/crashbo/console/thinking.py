@@ -15,6 +15,7 @@ from crashbo.integrations.optuna.records import Record
 from crashbo.optimizer import Optimizer, Reason, Suggestion
 from crashbo.plots.views import View
 from crashbo.space import Space
+from crashbo.strategies.words import describe_places
 from crashbo.studies.asking import use_sampler
 from crashbo.studies.study import Study
 
@@ -53,8 +54,14 @@ class Thinker:
                 **self._about(),
                 "best": self._best(),
                 "limits": {name: [one.value, one.deviation] for name, one in self._known.limits.items()},
-                "relation": "" if self._known.relation is None else self._known.crash_relation,
+                "relation": self._relation(),
             }
+
+    def _relation(self) -> str:
+        """What crashes have to do with the cost, and which reasons have a place of their own; empty while unknown."""
+        known = self._known
+        said = [] if known.relation is None else [known.crash_relation]
+        return " ".join(said + describe_places(known.surrogate(), known.space, known.direction))
 
     def _about(self) -> dict[str, Any]:
         return {"basis": self._seen.basis, "count": len(self._seen.rows)}

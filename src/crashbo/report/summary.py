@@ -13,7 +13,7 @@ from crashbo.parameters import Categorical, Int, Parameter
 from crashbo.plots.importance import Importance
 from crashbo.plots.views import View
 from crashbo.strategies.base import Limit
-from crashbo.strategies.words import describe_limit
+from crashbo.strategies.words import describe_limit, describe_places
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,7 @@ def sentences(view: View, importance: Importance | None) -> list[str]:
         said += _limit_sentences(view)
         if view.models.relation is not None:
             said.append(view.optimizer.crash_relation)
+        said += describe_places(view.models, view.space, view.optimizer.direction)
     if importance is not None and len(importance.names) > 1:
         said.append(_importance_sentence(view, importance))
     return said

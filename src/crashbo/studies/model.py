@@ -1,6 +1,6 @@
 """What the model makes of a study: the best guess and the learned limits."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +22,14 @@ class Outlook:
         limits: of all outputs that have one, each with its standard deviation.
         relation: what crashes have to do with the objective; None while unknown.
         crash_relation: the same in words.
+        places: which named reasons of crashes have a place of their own, and where, in words.
     """
 
     best: "Best"
     limits: "Mapping[str, Limit]"
     relation: "Relation | None"
     crash_relation: str
+    places: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Limits and relation as plain JSON; `thresholds` are the limits' values alone."""
@@ -36,6 +38,7 @@ class Outlook:
             "limits": {name: asdict(one) for name, one in self.limits.items()},
             "relation": None if self.relation is None else asdict(self.relation),
             "crash_relation": self.crash_relation,
+            "places": list(self.places),
         }
 
 
@@ -45,10 +48,14 @@ def look(study: Study) -> Outlook:
     Raises:
         InputError: while no trial is finished or crashed.
     """
+    from crashbo.strategies.words import describe_places
+
     optimizer, _ = fitted(study)
     best = optimizer.best()
     params = {name: best.params[name] for name in study.definition.space}
-    return Outlook(replace(best, params=params), optimizer.limits, optimizer.relation, optimizer.crash_relation)
+    varies = optimizer.space.dimension > 0
+    places = describe_places(optimizer.surrogate(), optimizer.space, optimizer.direction) if varies else ()
+    return Outlook(replace(best, params=params), optimizer.limits, optimizer.relation, optimizer.crash_relation, places)
 
 
 def fitted(study: Study) -> "tuple[Optimizer, list[int]]":
