@@ -3,8 +3,8 @@
     python benchmarks/ask.py [--json]
 
 The peer needs the extra `botorch`; without it CrashBO is timed alone. It fits one SingleTaskGP per output by
-maximum marginal likelihood, builds qMaxValueEntropy with 10 samples and maximises it with 8 restarts and 256 raw samples. It sees a cost and constraint
-values everywhere, which CrashBO does not.
+maximum marginal likelihood, builds qMaxValueEntropy with 10 samples and maximises it with 8 restarts and 256 raw
+samples. It sees a cost and constraint values everywhere, which CrashBO does not.
 """
 
 import argparse
