@@ -12,32 +12,30 @@ import sys
 import time
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from botorch.models import SingleTaskGP
+from scipy.linalg import cholesky
 
 import crashbo
-from crashbo.inference.base import BaseGaussian, condition_on_costs
-from crashbo.inference.ep import expectation_propagation
-from crashbo.models.hyperparameters import covariance, make_kernel
-from crashbo.models.threshold import ThresholdRule, estimate_threshold, make_labels
+from crashbo.gp.inference import Conditioned, condition_on_values, solve
+from crashbo.gp.kernel import correlation, squared_distance
+from crashbo.learning.threshold import ThresholdRule, estimate_threshold, make_labels
 
 
 def hybrid(
     n: int, d: int, *, lengthscale: float, seed: int = 0, labels_only: bool = False
-) -> tuple[BaseGaussian, torch.Tensor]:
+) -> tuple[Conditioned, np.ndarray]:
     """A random function over random points; the highest 40 % of it crash; costs seen unless `labels_only`."""
-    generator = torch.Generator().manual_seed(seed)
-    X = torch.rand(n, d, dtype=torch.float64, generator=generator)
-    kernel = make_kernel(d, "matern32")
-    kernel.base_kernel.lengthscale = lengthscale
-    with torch.no_grad():
-        prior = covariance(kernel, X)
-    factor = torch.linalg.cholesky(prior + 1e-8 * torch.eye(n))
-    f = factor @ torch.randn(n, dtype=torch.float64, generator=generator)
-    stable = f <= f.quantile(0.6)
-    observed = stable.nonzero().squeeze(-1)[: 0 if labels_only else n]
-    base = condition_on_costs(prior, observed, f[observed], prior.new_tensor(0.02**2))
-    return base, torch.where(stable, 1.0, -1.0).double()
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, d))
+    prior = correlation(squared_distance(X, X, np.full(d, lengthscale)), "matern32")
+    f = cholesky(prior + 1e-8 * np.eye(n), lower=True) @ rng.standard_normal(n)
+    stable = f <= np.quantile(f, 0.6)
+    observed = np.flatnonzero(stable)[: 0 if labels_only else n]
+    index = np.concatenate([observed, np.arange(n)])
+    given = condition_on_values(prior[np.ix_(index, index)][None], f[observed], np.full((1, len(observed)), 0.02**2))
+    return given, np.where(stable, 1.0, -1.0)
 
 
 def interleaved(first: Callable[[], object], second: Callable[[], object], repeats: int) -> tuple[float, float]:
@@ -53,32 +51,28 @@ def interleaved(first: Callable[[], object], second: Callable[[], object], repea
 
 
 def ep_against_cholesky(n: int, d: int, lengthscale: float, *, labels_only: bool = False) -> dict[str, float]:
-    base, sign = hybrid(n, d, lengthscale=lengthscale, labels_only=labels_only)
+    given, sign = hybrid(n, d, lengthscale=lengthscale, labels_only=labels_only)
     labels = make_labels(sign, 0.3, 0.0)
-    spd = base.covariance + torch.eye(n)
-    sweeps = expectation_propagation(base.mean, base.covariance, labels).sweeps
-    ours, peer = interleaved(
-        lambda: expectation_propagation(base.mean, base.covariance, labels), lambda: torch.linalg.cholesky(spd), 7
-    )
+    spd = given.covariance[0] + np.eye(n)
+    sweeps = solve(given, labels).ep.sweeps
+    ours, peer = interleaved(lambda: solve(given, labels), lambda: cholesky(spd, lower=True), 7)
     return {"ep_s": ours, "cholesky_s": peer, "ratio": ours / peer, "sweeps": sweeps}
 
 
 def threshold_against_ep(n: int) -> dict[str, float]:
-    base, sign = hybrid(n, 2, lengthscale=0.3)
+    given, sign = hybrid(n, 2, lengthscale=0.3)
     labels = make_labels(sign, 0.3, 0.0)
-    ours, peer = interleaved(
-        lambda: estimate_threshold(base, sign, ThresholdRule()),
-        lambda: expectation_propagation(base.mean, base.covariance, labels),
-        15,
-    )
+    ours, peer = interleaved(lambda: estimate_threshold(given, sign, ThresholdRule()), lambda: solve(given, labels), 15)
     return {"threshold_s": ours, "ep_s": peer, "ratio": ours / peer}
 
 
 def prediction_against_gpytorch(n: int, points: int) -> dict[str, float]:
     X, test = torch.rand(n, 4, dtype=torch.float64), torch.rand(points, 4, dtype=torch.float64)
     Y = X.sin().sum(-1, keepdim=True)
-    model = crashbo.GPCR(X, Y, (Y.quantile(0.7) < Y).squeeze(-1), covar_module=make_kernel(4), noise_std=0.05)
-    peer_model = SingleTaskGP(X, Y, torch.full_like(Y, 0.05**2), covar_module=make_kernel(4), outcome_transform=None)
+    model = crashbo.GPCR(X, Y, (Y.quantile(0.7) < Y).squeeze(-1), covar_module=crashbo.make_kernel(4), noise_std=0.05)
+    peer_model = SingleTaskGP(
+        X, Y, torch.full_like(Y, 0.05**2), covar_module=crashbo.make_kernel(4), outcome_transform=None
+    )
 
     def predict(m: SingleTaskGP) -> torch.Tensor:
         with torch.no_grad():
@@ -93,9 +87,8 @@ def peak_memory(n: int) -> float:
     """Peak memory in MB of one EP fit in a process of its own, beyond its start."""
     script = (
         f"import sys; sys.path.insert(0, {sys.path[0]!r}); import model, resource;"
-        f"model.hybrid(50, 2, lengthscale=0.3); base, sign = model.hybrid({n}, 2, lengthscale=0.3);"
-        "start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
-        "model.expectation_propagation(base.mean, base.covariance, model.make_labels(sign, 0.3, 0.0));"
+        f"model.hybrid(50, 2, lengthscale=0.3); given, sign = model.hybrid({n}, 2, lengthscale=0.3);"
+        "model.solve(given, model.make_labels(sign, 0.3, 0.0));"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
     base = int(subprocess.check_output([sys.executable, "-c", script.replace(f"hybrid({n}", "hybrid(50")]))

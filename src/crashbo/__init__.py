@@ -1,19 +1,20 @@
 """Bayesian optimization of experiments that can crash."""
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from crashbo.errors import CrashBOError, InputError, NumericalError
+from crashbo.errors import CrashBOError, InputError, MissingExtraError, NumericalError
 from crashbo.outcome import CRASHED, VIOLATED, Constraint, Crash, Trial
 
 if TYPE_CHECKING:
+    from crashbo.botorch.cost_and_margin import CostAndMargin as CostAndMargin
+    from crashbo.botorch.diagnostics import check_ep as check_ep
+    from crashbo.botorch.gpcr import GPCR as GPCR
+    from crashbo.botorch.gpcr import fit_gpcr as fit_gpcr
+    from crashbo.botorch.kernels import make_kernel as make_kernel
     from crashbo.minimization import Result as Result
     from crashbo.minimization import minimize as minimize
-    from crashbo.models.cost_and_margin import CostAndMargin as CostAndMargin
-    from crashbo.models.diagnostics import check_ep as check_ep
-    from crashbo.models.gpcr import GPCR as GPCR
-    from crashbo.models.gpcr import fit_gpcr as fit_gpcr
-    from crashbo.models.hyperparameters import make_kernel as make_kernel
     from crashbo.optimizer import Optimizer as Optimizer
     from crashbo.options import FixedModel as FixedModel
     from crashbo.options import Options as Options
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Imported on first use, so that light commands stay light: torch alone takes seconds.
+# Imported on first use, so that light commands stay light.
 _LAZY = {
     "Space": "crashbo.space",
     "Float": "crashbo.space",
@@ -35,11 +36,15 @@ _LAZY = {
     "FixedModel": "crashbo.options",
     "Result": "crashbo.minimization",
     "minimize": "crashbo.minimization",
-    "GPCR": "crashbo.models.gpcr",
-    "fit_gpcr": "crashbo.models.gpcr",
-    "CostAndMargin": "crashbo.models.cost_and_margin",
-    "make_kernel": "crashbo.models.hyperparameters",
-    "check_ep": "crashbo.models.diagnostics",
+}
+
+# The same for BoTorch, which is an extra.
+_BOTORCH = {
+    "GPCR": "crashbo.botorch.gpcr",
+    "fit_gpcr": "crashbo.botorch.gpcr",
+    "CostAndMargin": "crashbo.botorch.cost_and_margin",
+    "make_kernel": "crashbo.botorch.kernels",
+    "check_ep": "crashbo.botorch.diagnostics",
 }
 
 __all__ = [
@@ -49,18 +54,30 @@ __all__ = [
     "Crash",
     "CrashBOError",
     "InputError",
+    "MissingExtraError",
     "NumericalError",
     "Trial",
     "__version__",
     *_LAZY,
 ]
+if importlib.util.find_spec("botorch") is not None:  # without it `from crashbo import *` would fail
+    __all__ += [*_BOTORCH]
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
+    if name in _BOTORCH:
+        try:
+            return getattr(importlib.import_module(_BOTORCH[name]), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("crashbo"):
+                raise
+            raise MissingExtraError(
+                f'`crashbo.{name}` needs BoTorch, which is not installed; run: pip install "crashbo[botorch]"'
+            ) from error
     raise AttributeError(f"module 'crashbo' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_BOTORCH})

@@ -11,3 +11,7 @@ class InputError(CrashBOError, ValueError):
 
 class NumericalError(CrashBOError, ArithmeticError):
     """The data or hyperparameters are too extreme for double precision."""
+
+
+class MissingExtraError(CrashBOError, ImportError):
+    """Something that an optional dependency brings was used without it."""

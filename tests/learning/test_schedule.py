@@ -1,19 +1,10 @@
-"""When hyperparameters are learned anew."""
-
 from crashbo.learning.schedule import learning_size
 
 
-def test_every_early_trial_is_learned_from() -> None:
+def test_every_trial_at_first_then_by_a_sixth_and_never_beyond_what_is_enough():
     assert [learning_size(n) for n in range(1, 13)] == list(range(1, 13))
-
-
-def test_later_a_share_of_new_trials_is_waited_for() -> None:
-    for n in range(13, 151):
-        assert n - max(2, n // 6) <= learning_size(n) <= n
-    assert len({learning_size(n) for n in range(13, 151)}) <= 25
-
-
-def test_it_is_a_matter_of_the_number_of_trials_alone_and_ends() -> None:
-    sizes = [learning_size(n) for n in range(1, 1000)]
-    assert sizes == sorted(sizes)
-    assert sizes[-1] == sizes[200] <= 150
+    sizes = sorted({learning_size(n) for n in range(12, 2000)})
+    assert sizes[0] == 12
+    assert all(2 <= b - a <= max(2, a // 6) for a, b in zip(sizes, sizes[1:], strict=False))
+    assert sizes[-1] <= 150
+    assert all(learning_size(n) <= n for n in range(1, 500))

@@ -4,7 +4,6 @@ The Gaussian is arbitrary, so labels may sit on any latent. Sites are stored rel
 exp(shift u - precision u^2 / 2) in u = f - limit, which makes them good starting points when only the limit moves.
 """
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from crashbo.errors import NumericalError
+from crashbo.gp.anderson import Anderson
 from crashbo.gp.truncation import Site, match_moments
 
 Array = NDArray[np.float64]
@@ -20,10 +20,7 @@ Bools = NDArray[np.bool_]
 WIDTH_FLOOR = 1e-4  # smallest probit width, in standard deviations: contradicting labels at one point stay proper
 _STIFF = 1e5  # precision times prior variance beyond which variances come from leave-one-out forms
 _ROUNDING_AFTER = 30  # sweeps after which rounding may be what is left of the mismatch
-_MEMORY = 6  # past sweeps combined by Anderson acceleration
-_FIRST_STEP = 0.9
-_PATIENCE = 8  # sweeps without progress that count as a failure of the acceleration
-_FAILURES = 3  # after which a problem goes on by plain half steps
+_MANY = 500  # problems that are factored in one call
 
 
 @dataclass(frozen=True)
@@ -130,8 +127,8 @@ def propagate(
     centred = mean - limit
     sign = np.broadcast_to(labels.sign, (b, n))
     x = np.zeros((b, 2 * n)) if start is None else np.concatenate(start, -1)
-    q = _Marginals(*(np.zeros((b, n)) for _ in range(5)), np.zeros(b))
-    accelerator = _Anderson(b)
+    q = _Marginals(*[np.zeros(shape) for shape in [(b, n)] * 5 + [(b,)]])
+    accelerator = Anderson(b)
     done, sweeps, change = np.zeros(b, dtype=bool), 0, np.zeros(b)
     while True:
         todo = np.flatnonzero(~done)
@@ -176,17 +173,21 @@ def factor_sites(covariance: Array, root: Array) -> Array:
     b.flat[:: len(root) + 1] += 1.0
     factor, info = lapack.dpotrf(b.T, lower=1, clean=1, overwrite_a=1)
     if info:
-        raise NumericalError(
-            "the covariance of the labelled latents must be positive semi-definite to double precision; its "
-            "factorisation broke down. Add noise or a label width, or remove near-duplicates."
-        )
+        raise _broken()
     return np.asarray(factor)
+
+
+def _broken() -> NumericalError:
+    return NumericalError(
+        "the covariance of the labelled latents must be positive semi-definite to double precision; its "
+        "factorisation broke down. Add noise or a label width, or remove near-duplicates."
+    )
 
 
 def _condition(mean: Array, covariance: Array, prior: Array, precision: Array, shift: Array) -> _Marginals:
     """Condition `b` Gaussians on their sites; latents whose sites have no precision anywhere are not factored.
 
-    Math: (h shifts of sites without precision; m' = mean + covariance h; r = S^(-1/2) shift - S^(1/2) m'; g the gradient)
+    Math: (h shifts of sites without precision; m' = mean + covariance h; r = S^(-1/2) shift - S^(1/2) m'; g gradient)
         g = S^(1/2) B^-1 r, or the shift itself for sites without precision
         posterior mean     = mean + covariance g
         posterior variance = diag(covariance - covariance S^(1/2) B^-1 S^(1/2) covariance)
@@ -258,6 +259,8 @@ class _Solved:
             root, residual: `b x a`.
         """
         b, a, n = rows.shape
+        if b > _MANY:
+            return cls._at_once(rows[..., active], rows * root[..., None], root, residual)
         white, back, explained, log_det = np.empty((b, a)), np.empty((b, a)), np.empty((b, n)), np.empty(b)
         factors = []
         for i in range(b):
@@ -272,6 +275,18 @@ class _Solved:
             log_det[i] = 2 * np.log(factor.diagonal()).sum()
             factors.append(factor)
         return cls(factors, white, back, explained, log_det)
+
+    @classmethod
+    def _at_once(cls, own: Array, scaled: Array, root: Array, residual: Array) -> "_Solved":
+        """The same for very many problems, which are small: all in one call each."""
+        try:
+            factors = np.linalg.cholesky(own * root[..., None] * root[:, None, :] + np.eye(own.shape[-1]))
+        except np.linalg.LinAlgError as error:
+            raise _broken() from error
+        solved = np.linalg.solve(factors, np.concatenate([scaled, residual[..., None]], -1))
+        white, explained = solved[..., -1], np.einsum("ban,ban->bn", solved[..., :-1], solved[..., :-1])
+        back = np.linalg.solve(factors.swapaxes(-1, -2), white[..., None])[..., 0]
+        return cls(list(factors), white, back, explained, 2 * np.log(np.einsum("baa->ba", factors)).sum(-1))
 
     def inverse_diagonal(self, problems: NDArray[np.int64]) -> Array:
         """diag(B^-1) of some problems, 1 for the others, `b x a`."""
@@ -308,7 +323,7 @@ def _rounding(covariance: Array, q: _Marginals) -> Array:
     return result
 
 
-def _step(accelerator: "_Anderson", q: _Marginals, x: Array, site: Site, change: Array, done: Bools) -> Array:
+def _step(accelerator: Anderson, q: _Marginals, x: Array, site: Site, change: Array, done: Bools) -> Array:
     """Move the sites of every unfinished problem one accelerated step."""
     n = x.shape[-1] // 2
     target = np.concatenate([site.precision, site.shift], -1)
@@ -326,71 +341,3 @@ def _step(accelerator: "_Anderson", q: _Marginals, x: Array, site: Site, change:
         shift = np.where(weak & (site.shift == 0), 0.0, shift)
     stepped = np.concatenate([precision, shift], -1)
     return np.where(done[:, None], x, stepped)
-
-
-class _Anderson:
-    """Anderson acceleration of the site updates, each problem on its own.
-
-    Math: with site parameters x, update steps f(x) and their last differences dX, dF,
-        x+ = x + eta f - (dX + eta dF) gamma,   gamma = argmin |f - dF gamma|
-    in coordinates scaled by the marginal variances. A problem whose mismatch grows, or stays, goes back to its best sites, forgets
-    its history and takes shorter steps; after a few such failures it is no longer accelerated.
-    """
-
-    def __init__(self, b: int) -> None:
-        self.step = np.full((b, 1), _FIRST_STEP)
-        self.best = np.full((b, 1), math.inf)
-        self.stale = np.zeros((b, 1), dtype=int)  # sweeps since the mismatch became smaller
-        self.failures = np.zeros((b, 1), dtype=int)
-        self.best_x: Array | None = None
-        self.best_f: Array | None = None
-        self.last: tuple[Array, Array] | None = None
-        self.dx: list[Array] = []
-        self.df: list[Array] = []
-
-    def propose(self, x: Array, f: Array, scale: Array, mismatch: Array) -> tuple[Array, Array]:
-        """Return the next parameters and the plain damped ones, `b x 2n` each."""
-        gap = mismatch[:, None]
-        failed = np.zeros_like(gap, dtype=bool)
-        if self.best_x is not None and self.best_f is not None and self.last is not None:
-            self.dx.append(x - self.last[0])
-            self.df.append(f - self.last[1])
-            self.stale = np.where(gap < 0.9 * self.best, 0, self.stale + 1)
-            failed = ((gap > 3 * self.best) | (self.stale > _PATIENCE)) & ~self.plain
-            self.stale[failed] = 0
-            self.failures = self.failures + failed
-            if failed.any():
-                x, f = np.where(failed, self.best_x, x), np.where(failed, self.best_f, f)
-                self.dx, self.df = ([np.where(failed, 0.0, d) for d in old] for old in (self.dx, self.df))
-            self.step = np.where(failed, 0.5 * self.step, np.minimum(1.1 * self.step, _FIRST_STEP))
-            self.step = np.where(self.plain, 0.5, self.step)
-            self.dx, self.df = self.dx[-_MEMORY:], self.df[-_MEMORY:]
-        improved = (gap <= self.best) & ~failed
-        self.best_x = x if self.best_x is None else np.where(improved, x, self.best_x)
-        self.best_f = f if self.best_f is None else np.where(improved, f, self.best_f)
-        self.best = np.where(improved, gap, self.best)
-        self.last = (x, f)
-        plain = x + self.step * f
-        if not self.df:
-            return plain, plain
-        dx, df = np.stack(self.dx, -1), np.stack(self.df, -1)
-        scaled = df * scale[..., None]
-        gram = scaled.swapaxes(-1, -2) @ scaled
-        diagonal = np.einsum("bii->bi", gram)
-        diagonal += 1e-10 * diagonal.max(-1, keepdims=True) + 1e-300
-        right = scaled.swapaxes(-1, -2) @ (f * scale)[..., None]
-        gamma = np.nan_to_num(_solve(gram, right), nan=0.0, posinf=0.0, neginf=0.0)
-        faster = plain - ((dx + self.step[..., None] * df) @ gamma)[..., 0]
-        return np.where(self.plain, plain, faster), plain
-
-    @property
-    def plain(self) -> Bools:
-        """`b x 1`, problems that are not accelerated any more."""
-        return self.failures >= _FAILURES
-
-
-def _solve(gram: Array, right: Array) -> Array:
-    try:
-        return np.linalg.solve(gram, right)
-    except np.linalg.LinAlgError:
-        return np.zeros_like(right)

@@ -1,14 +1,14 @@
 """The posterior of all rows: values by conditioning, labels by expectation propagation, and the log evidence."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from crashbo.errors import NumericalError
-from crashbo.gp.ep import EPResult, Labels, factor_sites, propagate
+from crashbo.gp.ep import WIDTH_FLOOR, EPResult, Labels, factor_sites, propagate
 from crashbo.gp.rows import Gradient, Hyperparameters, Rows, covariance_gradient, joint_covariance
 
 Array = NDArray[np.float64]
@@ -26,6 +26,7 @@ class Conditioned:
         factors: of K_vv + noise.
         half: `b x k x m`, factor^-1 K_vl.
         white: `b x k`, factor^-1 values.
+        deviation: `b x m`, prior standard deviations of the labelled rows.
     """
 
     mean: Array
@@ -34,6 +35,12 @@ class Conditioned:
     factors: list[Array]
     half: Array
     white: Array
+    deviation: Array
+
+    @property
+    def smallest_width(self) -> Array:
+        """`b x m`, label width below which rounding would decide."""
+        return WIDTH_FLOOR * self.deviation
 
 
 def condition_on_values(covariance: Array, values: Array, noise: Array) -> Conditioned:
@@ -71,28 +78,25 @@ def condition_on_values(covariance: Array, values: Array, noise: Array) -> Condi
             log_det = 2 * np.log(factor.diagonal()).sum()
             log_evidence[i] = -0.5 * (white[i] @ white[i] + log_det + k * _LOG_2PI)
     mean = np.einsum("bkm,bk->bm", half, white)
-    return Conditioned(
-        mean, covariance[:, k:, k:] - half.swapaxes(-1, -2) @ half, log_evidence, factors, half, white
-    )
+    left = covariance[:, k:, k:] - half.swapaxes(-1, -2) @ half
+    deviation = np.sqrt(np.einsum("bii->bi", covariance)[:, k:])
+    return Conditioned(mean, left, log_evidence, factors, half, white, deviation)
 
 
 @dataclass(frozen=True)
-class Posterior:
-    """The Gaussian that stands for the posterior, `b` times: an exact GP on values and sites.
+class Solution:
+    """The Gaussian that stands for the posterior of rows, `b` times: an exact GP on values and sites.
 
     Math: with b the `weights` and G = half' half,
         E[u] = k_u' b,  Cov[u, w] = k_uw - k_u' G k_w     for any latents u, w with covariances k_u, k_w to the rows
 
     Attributes:
-        rows, at: what it was made from.
         weights: `b x r`.
         log_evidence: `b`, of values and labels together.
         ep: of the labels.
         given: the labelled rows given the values.
     """
 
-    rows: Rows
-    at: Hyperparameters
     weights: Array
     log_evidence: Array
     ep: EPResult
@@ -107,7 +111,7 @@ class Posterior:
         Math: [[La^-1, 0], [-T K_lv A^-1, T]],  A = La La',  T = Lb^-1 S^(1/2)
         """
         b, r = self.weights.shape
-        k = self.rows.n_values
+        k = self.given.white.shape[-1]
         found = np.zeros((b, r, r))
         for i in range(b):
             if k:
@@ -120,10 +124,39 @@ class Posterior:
         return found
 
 
+@dataclass(frozen=True)
+class Posterior(Solution):
+    """A solution with what it was made from."""
+
+    rows: Rows
+    at: Hyperparameters
+
+
+def solve(
+    given: Conditioned,
+    labels: Labels,
+    *,
+    start: tuple[Array, Array] | None = None,
+    tolerance: float = 1e-6,
+    max_sweeps: int = 200,
+) -> Solution:
+    """Add the labels to values that were conditioned on.
+
+    Args:
+        given: see `condition_on_values`.
+        labels: of its labelled rows; widths below `given.smallest_width` count as that.
+        start, tolerance, max_sweeps: of EP.
+    """
+    resolved = replace(labels, width=np.maximum(labels.width, given.smallest_width))
+    ep = propagate(given.mean, given.covariance, resolved, start=start, tolerance=tolerance, max_sweeps=max_sweeps)
+    return Solution(_weights(given, ep), given.log_evidence + ep.log_partition, ep, given)
+
+
 def infer(
     rows: Rows,
     at: Hyperparameters,
     *,
+    width: float = 0.0,
     relaxed: Array | None = None,
     start: tuple[Array, Array] | None = None,
     tolerance: float = 1e-6,
@@ -134,30 +167,18 @@ def infer(
     Args:
         rows: what was seen.
         at: `b` settings of the hyperparameters.
-        relaxed: `m`, lapse rates of single labels that override `at.lapse` where larger.
+        width: probit width of the labels.
+        relaxed: `m` or `b x m`, lapse rates of single labels that override `at.lapse` where larger.
         start, tolerance, max_sweeps: of EP.
     """
-    return infer_from(joint_covariance(rows, at), rows, at, relaxed, start, tolerance, max_sweeps)
-
-
-def infer_from(
-    covariance: Array,
-    rows: Rows,
-    at: Hyperparameters,
-    relaxed: Array | None = None,
-    start: tuple[Array, Array] | None = None,
-    tolerance: float = 1e-6,
-    max_sweeps: int = 200,
-) -> Posterior:
-    """`infer` with the rows' prior covariance given, `b x r x r`."""
-    given = condition_on_values(covariance, rows.values, at.row_noise(rows))
+    given = condition_on_values(joint_covariance(rows, at), rows.values, at.row_noise(rows))
     b, m = given.mean.shape
     lapse = np.broadcast_to(at.lapse[:, None], (b, m))
     if relaxed is not None:
         lapse = np.maximum(lapse, relaxed)
-    labels = Labels(rows.sign, at.threshold[:, rows.label_output], np.zeros((b, m)), lapse)
-    ep = propagate(given.mean, given.covariance, labels, start=start, tolerance=tolerance, max_sweeps=max_sweeps)
-    return Posterior(rows, at, _weights(given, ep), given.log_evidence + ep.log_partition, ep, given)
+    labels = Labels(rows.sign, at.threshold[:, rows.label_output], np.full((b, m), width), lapse)
+    found = solve(given, labels, start=start, tolerance=tolerance, max_sweeps=max_sweeps)
+    return Posterior(found.weights, found.log_evidence, found.ep, given, rows, at)
 
 
 def _weights(given: Conditioned, ep: EPResult) -> Array:
@@ -170,12 +191,15 @@ def _weights(given: Conditioned, ep: EPResult) -> Array:
     return np.concatenate([own, ep.gradient], -1)
 
 
-def evidence_slope(posterior: Posterior) -> Array:
+def evidence_slope(solution: Solution) -> Array:
     """Derivative of the log evidence by the rows' prior covariance, `b x r x r`.
 
-    Math: (b b' - G) / 2; exact where EP has converged, whose fixed point is stationary in the sites.
+    Exact where EP has converged, whose fixed point is stationary in the sites; approximate where a lapse rate has set
+    the precision of a site to 0, because there only the mean is matched (see `match_moments`).
+
+    Math: (b b' - G) / 2
     """
-    half, weights = posterior.half(), posterior.weights
+    half, weights = solution.half(), solution.weights
     return 0.5 * (weights[:, :, None] * weights[:, None, :] - half.swapaxes(-1, -2) @ half)
 
 
@@ -192,7 +216,7 @@ def evidence_gradient(posterior: Posterior) -> Gradient:
 
 
 def _by_lapse(posterior: Posterior) -> Array:
-    """Derivative by the lapse rate, `b`; 0 where the rate is 0 or overridden."""
+    """Derivative by the lapse rate, `b`, of posteriors without relaxed labels; 0 where the rate is 0."""
     lapse, kept, sign = posterior.at.lapse[:, None], posterior.ep.kept, posterior.rows.sign
     safe = np.maximum(lapse, 1e-300)
     each = np.where(sign > 0, -1 / (1 - lapse), (1 - kept) / safe - kept / (1 - lapse))

@@ -1,4 +1,4 @@
-"""What trials reveal, as rows of one joint Gaussian: values of outputs, and labels on which side of a limit they lie."""
+"""What trials reveal, as rows of one joint Gaussian: values of outputs, and on which side of their limit they lie."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -126,7 +126,7 @@ def joint_covariance(rows: Rows, at: Hyperparameters) -> Array:
 
     Math: sum_l mixing_(o_r, l) mixing_(o_s, l) correlation_l(x_r, x_s)
     """
-    total = 0.0
+    total: float | Array = 0.0
     for latent in range(at.mixing.shape[-1]):
         shape, _ = latent_correlation(rows.X, rows.X, at.lengthscale[:, latent], at.kernel)
         weight = at.mixing[:, rows.output, latent]

@@ -63,9 +63,10 @@ class Site(NamedTuple):
 def match_moments(mean: Array, variance: Array, sign: Array, width: Array, lapse: Array) -> Site:
     """Fit a Gaussian site to a label at 0 under a Gaussian cavity.
 
-    A trial above 0 is always labelled above, one below 0 is labelled above with the probability `lapse`. A lapse makes the
-    label's likelihood flat in its tail, where matching both moments would need a negative precision; there the precision
-    is 0 and only the mean is matched, which keeps EP's fixed point stationary and its gradient exact.
+    A trial above 0 is always labelled above, one below 0 is labelled above with the probability `lapse`. A lapse makes
+    the label's likelihood flat in its tail, where matching both moments would need a negative precision; there the
+    precision is 0 and only the mean is matched. EP stays proper, but it is no longer a stationary point of the log
+    evidence, whose gradient is then approximate.
 
     Math: (s^2 = variance + width^2, z = -sign mean / s, e the lapse rate)
         mass  = (1 - e) Phi(z) + (e where sign is -1)

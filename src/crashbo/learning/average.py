@@ -198,13 +198,13 @@ class _Values:
         return float(np.log(np.diagonal(self.root)).sum())
 
     def points(self, directions: int | None = None, rule: "Rule | None" = None) -> list["_Point"]:
-        """The mode, and points on either side along the least certain directions of the lengthscales.
+        """The mode, and points on either side along the least certain directions of the lengthscales, and of the noise.
 
         Gaussian quadrature in these directions; the other hyperparameters move as they are expected to. Where Laplace's
         approximation is wrong the evidence at each point corrects its weight.
 
         Args:
-            directions: how many; None: as many as `Numbers.spread` says.
+            directions: how many; None: as many of the lengthscales as `Numbers.spread` says, and the noise.
             rule: along the first of them; None: that of five points.
         """
         if not self.root.any():
@@ -212,10 +212,12 @@ class _Values:
         d = len(self.mode.theta) - 2
         covariance = self.root @ self.root.T
         values, vectors = np.linalg.eigh(covariance[:d, :d])
-        along = (covariance[:, :d] @ vectors / np.sqrt(values)).T[::-1]
-        count = self.numbers.spread if directions is None else min(directions, self.numbers.spread)
-        coordinates, weights = _star(min(d, count), rule or _FIVE)
-        steps = coordinates @ along[: coordinates.shape[-1]]
+        lengths = (covariance[:, :d] @ vectors / np.sqrt(values)).T[::-1]
+        noise = covariance[:, -1:].T / math.sqrt(covariance[-1, -1])
+        spread = min(d, self.numbers.spread)
+        along = np.concatenate([lengths[:spread], noise])[:directions]
+        coordinates, weights = _star(len(along), rule or _FIVE)
+        steps = coordinates @ along
         squared = np.square(coordinates).sum(-1)
         low, high = np.array(value_bounds(d)).T
         thetas = np.clip(self.mode.theta + steps, low, high)

@@ -37,6 +37,7 @@ def find_mode(
     *,
     iterations: int = 60,
     precision: float = 1e-5,
+    steepest: float = 1e-3,
 ) -> Mode:
     """Maximise a log posterior by L-BFGS-B, remembering the best point seen.
 
@@ -46,6 +47,7 @@ def find_mode(
         bounds: `p` pairs.
         iterations: at most.
         precision: relative change of the value at which to stop.
+        steepest: largest derivative at which to stop.
     """
     best = Mode(np.asarray(start, dtype=np.float64), -math.inf, 0)
 
@@ -61,7 +63,7 @@ def find_mode(
             best = Mode(theta.copy(), value, best.evaluations)
         return -value, -gradient
 
-    effort = {"maxiter": iterations, "ftol": precision, "gtol": 1e-3}
+    effort = {"maxiter": iterations, "ftol": precision, "gtol": steepest}
     low, high = np.array(bounds).T
     found = minimize(
         negative, np.clip(best.theta, low, high), jac=True, method="L-BFGS-B", bounds=bounds, options=effort

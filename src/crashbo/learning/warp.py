@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 _FEWEST = 5  # values that show what is usual
-_FARTHEST = 30.0  # exponent beyond which nothing is told apart when a warp is undone
+_BEYOND = 1.0  # by which the exponent may exceed that of the largest value when a warp is undone
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Warp:
         knee, width: where growth slows down, and over which distance; knee = inf changes nothing.
         strength: how strongly.
         offset, scale: standardise the warped values.
+        farthest: exponent up to which the warp is undone; beyond, growth goes on linearly.
     """
 
     knee: float = math.inf
@@ -30,6 +31,7 @@ class Warp:
     strength: float = 0.0
     offset: float = 0.0
     scale: float = 1.0
+    farthest: float = 0.0
 
     def __call__(self, values: Array) -> Array:
         """Warp and standardise."""
@@ -49,21 +51,18 @@ class Warp:
 
     def undo(self, z: Array) -> Array:
         """The value that becomes `z`."""
-        bent = self.offset + self.scale * np.asarray(z, dtype=np.float64)
-        if not self.strength:
-            return bent
-        exponent = np.clip(self.strength * (bent - self.knee) / self.width, 0.0, _FARTHEST)
-        return np.where(bent > self.knee, self.knee + self.width / self.strength * np.expm1(exponent), bent)
+        return self.undo_moments(np.asarray(z, dtype=np.float64), np.zeros(np.shape(z)))[0]
 
     def undo_moments(self, mean: Array, deviation: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the value, to first order, of a Gaussian `z`."""
-        value = self.undo(mean)
-        slope = np.full(np.shape(mean), self.scale)
-        if self.strength:
-            bent = self.offset + self.scale * mean
-            exponent = np.clip(self.strength * (bent - self.knee) / self.width, 0.0, _FARTHEST)
-            slope = slope * np.exp(exponent)
-        return value, slope * deviation
+        bent = self.offset + self.scale * mean
+        if not self.strength:
+            return bent, self.scale * deviation
+        exponent = np.maximum(self.strength * (bent - self.knee) / self.width, 0.0)
+        within = np.minimum(exponent, self.farthest)
+        slope = np.exp(within)
+        above = self.width / self.strength * (np.expm1(within) + slope * (exponent - within))
+        return np.where(exponent > 0, self.knee + above, bent), self.scale * slope * deviation
 
 
 def make_warp(values: Array, strength: float) -> Warp | None:
@@ -77,7 +76,8 @@ def make_warp(values: Array, strength: float) -> Warp | None:
     if not width > max(1e-9 * float(np.abs(values).max()), 1e-100):
         return None
     bent = Warp(knee, width, strength)._bend(values)
-    return Warp(knee, width, strength, _offset(bent), spread_of(bent))
+    farthest = math.log1p(strength * (float(values.max()) - knee) / width) + _BEYOND
+    return Warp(knee, width, strength, _offset(bent), spread_of(bent), farthest)
 
 
 def _offset(values: Array) -> float:

@@ -1,1 +1,0 @@
-"""Where to try next: samples of the minimum, mES, mESCO, and their maximisation."""

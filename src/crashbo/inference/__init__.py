@@ -1,1 +1,0 @@
-"""Inference in plain torch: tilted moments, expectation propagation, exact references."""

@@ -1,0 +1,190 @@
+"""The crash threshold c as a hyperparameter: fixed, maximum likelihood (15), or MAP (16)."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.errors import InputError
+from crashbo.gp.conflicts import RATE, find_conflicts, lapsed
+from crashbo.gp.ep import Labels
+from crashbo.gp.inference import Conditioned, Solution, solve
+from crashbo.learning.map import find_mode
+from crashbo.learning.priors import log_normal
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Sites = tuple[Array, Array]
+_ROUNDS = 3  # of relaxing labels that conflict with the rest
+_PRECISION = 1e-11  # of the log posterior, relative
+_TOLERANCE, _SWEEPS = 1e-6, 60  # of EP while searching
+_STEEPEST = 1e-6  # derivative at which the search stops
+
+
+@dataclass(frozen=True)
+class ThresholdRule:
+    """How the threshold is found.
+
+    Attributes:
+        fixed: a known threshold; nothing is searched.
+        prior: mean and standard deviation of the Gaussian hyperprior (16); None is maximum likelihood (15).
+        floor: the highest value seen to hold, below which a searched threshold cannot lie. The paper has none: there a
+            noisy value may lie above the threshold while the latent one does not.
+    """
+
+    fixed: float | None = None
+    prior: tuple[float, float] | None = None
+    floor: float = -math.inf
+
+    def with_floor(self, values: Array) -> "ThresholdRule":
+        """This rule after more values were seen to hold."""
+        return self if len(values) == 0 else replace(self, floor=max(self.floor, float(values.max())))
+
+    def without_search(self, sign: Array) -> float | None:
+        """Return the threshold where the paper prescribes it, None where it must be searched.
+
+        No success: 0, with or without a hyperprior. No trials: the hyperprior's mean. Only successes under maximum
+        likelihood: infinity.
+        """
+        if self.fixed is not None:
+            return self.fixed
+        if len(sign) == 0:
+            return self.prior[0] if self.prior else 0.0
+        if (sign < 0).all():
+            return 0.0
+        if self.prior is None and not (sign < 0).any():
+            return math.inf
+        return None
+
+    def log_density(self, threshold: float) -> tuple[float, float]:
+        """Log hyperprior up to a constant, and its derivative; 0 without one."""
+        if self.prior is None:
+            return 0.0, 0.0
+        value, slope = log_normal(np.array(threshold), *self.prior)
+        return float(value), float(slope)
+
+
+def check_rule(threshold: float | None, prior: tuple[float, float] | None) -> ThresholdRule:
+    """Validate the user's threshold arguments."""
+    if threshold is not None and (not isinstance(threshold, (int, float)) or math.isnan(threshold)):
+        raise InputError(f"`threshold` must be a number or None; got {threshold!r}.")
+    if prior is not None:
+        try:
+            mean, deviation = (float(value) for value in prior)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"`threshold_prior` must be (mean, standard deviation) or None; got {prior!r}.") from error
+        if not (math.isfinite(mean) and math.isfinite(deviation) and deviation > 0):
+            raise InputError(f"`threshold_prior` must be finite with a standard deviation > 0; got {prior!r}.")
+        prior = (mean, deviation)
+    return ThresholdRule(None if threshold is None else float(threshold), prior)
+
+
+@dataclass(frozen=True)
+class ThresholdEstimate:
+    """A threshold and the posterior that belongs to it.
+
+    Attributes:
+        threshold: may be infinite (maximum likelihood, one kind of label only).
+        solution: at `threshold`, of one problem.
+        relaxed: labels that conflict with the rest and have probably lapsed.
+        rates: `m`, lapse rates of the labels.
+        log_posterior: log evidence plus log hyperprior.
+        solves: EP solves the search took.
+    """
+
+    threshold: float
+    solution: Solution
+    relaxed: Indices
+    rates: Array
+    log_posterior: float
+    solves: int
+
+    @property
+    def start(self) -> "ThresholdStart":
+        """What another search can begin from."""
+        return ThresholdStart(self.threshold, (self.solution.ep.precision, self.solution.ep.shift))
+
+
+@dataclass(frozen=True)
+class ThresholdStart:
+    """Where a search begins: a threshold, NaN for none, and EP's sites, `1 x m` each."""
+
+    threshold: float
+    sites: Sites
+
+
+def make_labels(sign: Array, threshold: float, width: float, rates: Array | None = None) -> Labels:
+    """Labels of `m` rows against one threshold, of one problem."""
+    shape = (1, len(sign))
+    lapse = np.zeros(shape) if rates is None else rates[None]
+    return Labels(sign, np.full(shape, threshold), np.full(shape, width), lapse)
+
+
+def estimate_threshold(
+    given: Conditioned, sign: Array, rule: ThresholdRule, *, width: float = 0.0, start: ThresholdStart | None = None
+) -> ThresholdEstimate:
+    """Find the threshold that maximises log Z_EP(c) plus the log hyperprior, relaxing labels that conflict.
+
+    Args:
+        given: labelled rows given the values, one setting.
+        sign: `m`, +1 at or below the threshold, -1 above.
+        rule: fixed, maximum likelihood or MAP.
+        width: probit width of the labels.
+        start: an estimate on the same rows to begin from.
+    """
+    rates = np.zeros(len(sign))
+    best = _search(given, sign, rule, width, rates, start)
+    for _ in range(_ROUNDS):
+        conflicts = find_conflicts(best.solution, make_labels(sign, best.threshold, width, rates))[0]
+        if not conflicts.any():
+            break
+        rates = np.where(conflicts, RATE, rates)
+        other = _search(given, sign, rule, width, rates, None)
+        if not other.log_posterior > best.log_posterior:
+            break
+        best = replace(other, solves=best.solves + other.solves)
+    return best
+
+
+def _search(
+    given: Conditioned, sign: Array, rule: ThresholdRule, width: float, rates: Array, start: ThresholdStart | None
+) -> ThresholdEstimate:
+    """The most probable threshold at given lapse rates; every EP starts from the sites of the one before."""
+    sites = None if start is None else start.sites
+    solves = 0
+
+    def at(threshold: float, sweeps: int) -> Solution:
+        nonlocal sites, solves
+        labels = make_labels(sign, threshold, width, rates)
+        found = solve(given, labels, start=sites, tolerance=_TOLERANCE, max_sweeps=sweeps)
+        sites, solves = (found.ep.precision, found.ep.shift), solves + 1
+        return found
+
+    known = rule.without_search(sign)
+    if known is None:
+        guess, unit = _first_guess(given, sign, start)
+
+        def log_posterior(theta: Array) -> tuple[float, Array]:
+            threshold = guess + unit * float(theta[0])
+            found = at(threshold, _SWEEPS)
+            prior, slope = rule.log_density(threshold)
+            return float(found.log_evidence[0]) + prior, unit * np.array([slope - found.ep.gradient.sum()])
+
+        bounds = [((rule.floor - guess) / unit, math.inf)]
+        mode = find_mode(log_posterior, np.zeros(1), bounds, precision=_PRECISION, steepest=_STEEPEST)
+        known = max(guess + unit * float(mode.theta[0]), rule.floor)
+    solution = at(known, 200)
+    relaxed = np.flatnonzero(lapsed(solution, rates[None])[0])
+    log_posterior_there = float(solution.log_evidence[0]) + rule.log_density(known)[0]
+    return ThresholdEstimate(known, solution, relaxed, rates, log_posterior_there, solves)
+
+
+def _first_guess(given: Conditioned, sign: Array, start: ThresholdStart | None) -> tuple[float, float]:
+    """One standard deviation above the highest success, or the earlier estimate; and a step."""
+    deviation = np.sqrt(np.maximum(np.einsum("ii->i", given.covariance[0]), np.square(given.smallest_width[0])))
+    upper = np.where(sign > 0, given.mean[0] + deviation, -math.inf)
+    highest = int(upper.argmax())
+    if start is not None and math.isfinite(start.threshold):
+        return start.threshold, float(deviation[highest])
+    return float(upper[highest]), float(deviation[highest])

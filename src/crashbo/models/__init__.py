@@ -1,1 +1,0 @@
-"""GPCR as a BoTorch model, its threshold and its hyperparameters."""
