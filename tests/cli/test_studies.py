@@ -138,17 +138,18 @@ def test_the_model_suggests_and_gives_the_best_guess(call: Call) -> None:
     words = call("best").out
     assert "Best guess:\n  x = " in words
     assert "reach 2\n" in words
-    assert "objective" in words
-    assert "(learned)" in words
+    assert "Crashes are " in words  # and how sure that is
     assert "Best trial: 1, 0.1 m" in words
     table = call("status").out
     assert "3 finished, 1 crashed, 1 under way" in table
     assert "fell" in table
     assert "Best guess" in table
     told = call("status", "--json").json
-    assert told["counts"] == {"finished": 3, "crashed": 1, "pending": 1, "ignored": 0}
+    assert told["counts"] == {"finished": 3, "crashed": 1, "pending": 1, "ignored": 0, "failed": 1}
     assert told["best_trial"] == 1
-    assert told["learned_thresholds"]["objective"] > 0.4
+    assert told["learned_thresholds"] == {"reach": 2.0}
+    assert told["limits"] == {"reach": {"value": 2.0, "deviation": 0.0}}
+    assert told["relation"]["high"] + told["relation"]["unrelated"] + told["relation"]["low"] > 0.9
 
 
 def test_status_without_trials_or_model(arm: Call) -> None:

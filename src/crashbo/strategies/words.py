@@ -1,6 +1,16 @@
 """What models say about crashes, in words."""
 
-from crashbo.strategies.base import Relation
+from typing import Protocol, runtime_checkable
+
+from crashbo.space import Space
+from crashbo.strategies.base import Limit, Place, Relation, Surrogate
+
+
+@runtime_checkable
+class Placing(Protocol):
+    """Models that tell named reasons of crashes apart."""
+
+    def places(self) -> list[Place]: ...
 
 
 def describe_relation(relation: Relation | None, direction: str = "minimize") -> str:
@@ -22,3 +32,30 @@ def describe_relation(relation: Relation | None, direction: str = "minimize") ->
     ordered = sorted(shares.items(), key=lambda one: -one[1])
     parts = [f"{name}: {share:.0%}" for name, share in ordered if share >= 0.005]
     return "Crashes are " + "; ".join(parts) + "."
+
+
+def describe_limit(limit: Limit) -> str:
+    """A limit with its standard deviation, unless it is known."""
+    return f"{limit.value:.4g} ± {limit.deviation:.2g}" if limit.deviation else f"{limit.value:.4g}"
+
+
+def describe_places(surrogate: Surrogate, space: Space, direction: str = "minimize") -> list[str]:
+    """Say which named reasons of crashes have a place of their own, where, and how sure that is.
+
+    Args:
+        surrogate: any; only those with `places` know named reasons.
+        space: the parameters.
+        direction: of the optimization.
+    """
+    found = surrogate.places() if isinstance(surrogate, Placing) else []
+    said = []
+    for place in found:
+        values = space.decode(place.point).items()
+        where = ", ".join(f"{name} = {f'{one:.4g}' if isinstance(one, float) else one}" for name, one in values)
+        times = f"{place.count} crash" + "es" * (place.count != 1)
+        relation = describe_relation(place.relation, direction).removeprefix("Crashes are ")
+        said.append(
+            f"{place.reason!r} ({times}) has a place of its own, most likely around {where} (probability "
+            f"{place.probability:.0%} there). Such crashes are {relation}"
+        )
+    return said
