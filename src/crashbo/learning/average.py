@@ -10,8 +10,8 @@ from scipy.special import logsumexp
 
 from crashbo.errors import NumericalError
 from crashbo.gp.inference import Posterior, evidence_gradient, infer
-from crashbo.gp.prediction import Predictor
 from crashbo.gp.kernel import KernelName
+from crashbo.gp.prediction import Predictor
 from crashbo.gp.rows import Hyperparameters, Rows
 from crashbo.learning.block import Block, Relations
 from crashbo.learning.map import Mode, find_mode
@@ -102,7 +102,8 @@ class ModelSet:
 def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
     """Find the hyperparameters that matter, a pure function of the trials.
 
-    First the value's own, from the values alone: the mode for every warp, and points around it by Laplace's approximation.
+    First the value's own, from the values alone: the mode for every warp, and points around it by Laplace's
+    approximation.
     Then, in three rounds that each go on with what counts so far: all relations of margins and value; lapse rates and
     warps; points around the modes. Each candidate is weighed by its evidence.
     """
@@ -129,7 +130,14 @@ def _resample(found: "ModelSet", count: int) -> Candidates:
     Taking the heaviest alone would leave out what many light ones agree on.
     """
     at = found.posterior.at
-    order = np.lexsort((at.lengthscale[:, 0].mean(-1), at.lapse, at.lengthscale[:, min(1, at.lengthscale.shape[1] - 1)].mean(-1), at.mixing[:, -1, 0]))
+    order = np.lexsort(
+        (
+            at.lengthscale[:, 0].mean(-1),
+            at.lapse,
+            at.lengthscale[:, min(1, at.lengthscale.shape[1] - 1)].mean(-1),
+            at.mixing[:, -1, 0],
+        )
+    )
     drawn = np.searchsorted(np.cumsum(found.weights[order]), (np.arange(count) + 0.5) / count)
     chosen, times = np.unique(order[np.minimum(drawn, len(order) - 1)], return_counts=True)
     heaviest = np.argsort(-times, kind="stable")

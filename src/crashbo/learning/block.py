@@ -18,8 +18,8 @@ Indices = NDArray[np.int64]
 class Block:
     """An output with its limits. Output 0 of the model is its value, outputs 1, 2, ... are the margins of its limits.
 
-    A trial succeeds while every margin stays at or below its limit. A limit that is not known is a latent like any other,
-    constant over the points and Gaussian a priori, so that the posterior integrates over it.
+    A trial succeeds while every margin stays at or below its limit. A limit that is not known is a latent like any
+    other, constant over the points and Gaussian a priori, so that the posterior integrates over it.
 
     Math: margin_j(x) = rho_j value(x) / s + sqrt(1 - rho_j^2) own_j(x) - limit_j
         (s^2 the value's variance; own_j of variance 1; limit_j ~ N(0, limit deviation^2) around `threshold`)
@@ -49,8 +49,8 @@ class Block:
     def rows(self, values: Array) -> Rows:
         """Everything seen, with the values as they are modelled, `k` or `b x k`.
 
-        Of several margins a trial that crashed for one reason was beyond that margin's limit. Beyond another's as well it
-        would have been called by either name: half a reason to believe that it was not.
+        Of several margins a trial that crashed for one reason was beyond that margin's limit. Beyond another's as
+        well it would have been called by either name: half a reason to believe that it was not.
         """
         points, outputs, signs, soft = [], [], [], []
         for margin in range(self.margins):
@@ -86,7 +86,12 @@ class Block:
         return replace(self, below=self.below[np.sort(np.argsort(gaps, kind="stable")[:room])])
 
     def hyperparameters(
-        self, theta: Array, relation: "Relations", threshold: Array, limit_deviation: float, kernel: Kernels = "matern52"
+        self,
+        theta: Array,
+        relation: "Relations",
+        threshold: Array,
+        limit_deviation: float,
+        kernel: Kernels = "matern52",
     ) -> Hyperparameters:
         """Settings of the model.
 

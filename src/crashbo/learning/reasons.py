@@ -37,7 +37,8 @@ class Reasons:
 def choose_reasons(block: Block, reasons: Sequence[str], numbers: Numbers) -> Reasons:
     """Give reasons margins of their own where the evidence prefers it.
 
-    Math: pooled, the reason of a crash says nothing about its place: evidence of one margin times that of the counts n_r
+    Math: pooled, the reason of a crash says nothing about its place: evidence of one margin times that of the counts
+    n_r
         under a uniform Dirichlet prior, (R - 1)! prod n_r! / (N + R - 1)!;  split: evidence of all margins together, a
         trial beyond two limits being called by either name (see `Block.rows`)
 

@@ -1,12 +1,14 @@
 """The default strategy: expected gain, averaged over the models, minus a price per crash."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.errors import InputError
 from crashbo.history import History
 from crashbo.numbers import NUMBERS, Numbers
 from crashbo.strategies.averaged import Averaged, Memory, model_all
@@ -14,7 +16,7 @@ from crashbo.strategies.base import Guess, Suggested
 from crashbo.strategies.design import initial_count, initial_point
 from crashbo.strategies.gain import Moments, expected_improvement, held_probability, with_slopes
 from crashbo.strategies.maximise import Effort, Rounding, maximise, sobol
-from crashbo.strategies.price import crash_price
+from crashbo.strategies.price import budget_left, crash_price
 
 Array = NDArray[np.float64]
 _NEAR = 40  # trials that are looked around
@@ -41,7 +43,19 @@ class DefaultStrategy:
         return Suggested(found.point, score.mode, found.value, success)
 
     def _begins(self, history: History) -> bool:
-        """Whether the quasi-random design goes on: at first, and while nothing has succeeded."""
+        """Whether the quasi-random design goes on: at first, and while nothing has succeeded.
+
+        A budget that is spent ends it: from then on only what is known to succeed is worth a look.
+        """
+        succeeded = not history.failed.all()
+        if budget_left(history.failed.tolist(), history.options) == 0:
+            if succeeded and len(history.trials):
+                return False
+            raise InputError(
+                f"`crash_budget` must leave room for a crash until a trial has succeeded; got "
+                f"{history.options.crash_budget}, and no trial has. Give a point that is known to succeed "
+                "(`initial_points`, or tell a trial of it), or a larger budget."
+            )
         made = len(history.trials) + len(history.pending)
         return made < initial_count(history) or all(trial.crashed for trial in history.trials)
 
@@ -52,7 +66,8 @@ class DefaultStrategy:
     def guess(self, history: History) -> Guess:
         """Lowest mean plus standard deviation where success is likely enough, random crashes aside.
 
-        A trial that was made has little deviation: where the models are not sure to beat the best one, that is the guess.
+        A trial that was made has little deviation: where the models are not sure to beat the best one, that is the
+        guess.
         """
         surrogate, rounding = self.surrogate(history), Rounding(history.space)
         points = _look(history, rounding, history.seed, 1024)
@@ -61,8 +76,7 @@ class DefaultStrategy:
         if not surrogate.any_cost or safe.max() < least:
             best = points[int(safe.argmax())]
             return Guess(best, bool(safe.max() >= least))
-        mean, deviation = surrogate.moments(points)
-        unit = max(float(mean.std()), 1e-300)
+        unit = max(float(surrogate.moments(points)[0].std()), 1e-300)
 
         def score(X: Array) -> Array:
             mean, deviation = surrogate.moments(X)
@@ -70,20 +84,22 @@ class DefaultStrategy:
             return -(mean + deviation) / unit + 1e3 * shortfall
 
         effort = Effort(starts=6, iterations=40, evaluations=120, precision=1e-10)
-        found = maximise(
-            score, _differences(score), points, rounding, effort=effort, allowed=lambda X: surrogate.placed_success(X) >= least
-        )
+
+        def allowed(X: Array) -> NDArray[np.bool_]:
+            return surrogate.placed_success(X) >= least
+
+        found = maximise(score, _differences(score), points, rounding, effort=effort, allowed=allowed)
         return Guess(found.point, True)
 
 
-def _differences(score: object, step: float = 1e-5) -> object:
-    """Gradients by central differences."""
+def _differences(score: Callable[[Array], Array], step: float = 1e-5) -> Callable[[Array], tuple[Array, Array]]:
+    """A score with its gradient by central differences."""
 
     def slope(X: Array) -> tuple[Array, Array]:
         p, d = X.shape
         moves = step * np.eye(d)
         ahead, behind = np.clip(X[:, None] + moves, 0, 1), np.clip(X[:, None] - moves, 0, 1)
-        values = score(np.concatenate([X, ahead.reshape(-1, d), behind.reshape(-1, d)]))  # type: ignore[operator]
+        values = score(np.concatenate([X, ahead.reshape(-1, d), behind.reshape(-1, d)]))
         width = np.einsum("pjj->pj", ahead - behind)
         gaps = (values[p : p + p * d] - values[p + p * d :]).reshape(p, d)
         return values[:p], gaps / width
@@ -117,7 +133,8 @@ class GainScore:
 
     @cached_property
     def price(self) -> float:
-        return crash_price(self.history.failed.tolist(), self.history.options, self.numbers)
+        history = self.history
+        return crash_price(history.failed.tolist(), initial_count(history), history.options, self.numbers)
 
     @cached_property
     def best(self) -> Array:
@@ -167,7 +184,7 @@ class GainScore:
     def with_slope(self, X: Array) -> tuple[Array, Array]:
         """Scores at `p x d` and their gradients."""
         if self.surrogate.constraints:
-            return _differences(self)(X)  # type: ignore[operator,no-any-return]
+            return _differences(self)(X)
         output = self.surrogate.objective
         threshold, units = output.thresholds, self.units / self.norm
         kept = output.weights[:, None] * output.not_lapsed * self.price
