@@ -109,7 +109,10 @@ class Guess:
 class Score(Protocol):
     """What a strategy maximises."""
 
-    mode: str
+    @property
+    def mode(self) -> str:
+        """Its name."""
+        ...
 
     def __call__(self, X: Array) -> Array:
         """At `p x d`."""
