@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TEST_WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test check slow lint bench images integrations suite clean
+.PHONY: help demo test check slow lint bench images integrations suite v010 clean
 
 help:
 	@echo "make demo   set up and run the demo"
@@ -15,6 +15,7 @@ help:
 	@echo "make bench  the benchmarks"
 	@echo "make images  the pictures of the docs"
 	@echo "make suite  CrashBO beside other optimizers, in an environment of its own (hours; goes on where it stopped)"
+	@echo "make v010   CrashBO 0.1.0 from its wheel in an environment of its own, for the suite to compare with"
 	@echo "make integrations  the tests of Ax and Ray, in an environment of their own"
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -59,6 +60,22 @@ suite: $(VENV)-suite/.ready
 	$(VENV)-suite/bin/python -m benchmarks.suite table
 	$(VENV)-suite/bin/python -m benchmarks.suite plots
 
+# Version 0.1.0 is a method of the suite, crashbo-0.1.0: its wheel, built from its commit, with its own constraints, in
+# its own environment. The suite looks for it there, wherever the other environments are.
+V010 = .venv-v010
+V010_COMMIT = c652665
+$(V010)/.ready:
+	$(PYTHON) -m venv $(V010)
+	mkdir -p $(V010)/source
+	git archive $(V010_COMMIT) | tar -x -C $(V010)/source
+	$(V010)/bin/pip wheel --quiet --disable-pip-version-check --no-deps -w $(V010)/wheel $(V010)/source
+	$(V010)/bin/pip install --quiet --disable-pip-version-check -c $(V010)/source/constraints.txt \
+		$(V010)/wheel/crashbo-0.1.0-py3-none-any.whl
+	rm -r $(V010)/source
+	@touch $@
+
+v010: $(V010)/.ready
+
 images: $(VENV)/.ready
 	$(BIN)/python docs/make_images.py
 
@@ -70,4 +87,4 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/console.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-integrations $(VENV)-suite .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-integrations $(VENV)-suite $(V010) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,4 @@
-"""The suite's command: run, table, plots, calibration, optima."""
+"""The suite's command: run, scores, table, plots, calibration, optima."""
 
 import os
 
@@ -21,6 +21,7 @@ app = typer.Typer(
 Out = Annotated[Path, typer.Option(help="Folder of the results.")]
 Problems = Annotated[str, typer.Option(help="Names with commas, or 'all'; `list` shows them.")]
 Methods = Annotated[str, typer.Option(help="Names with commas, or 'all' that are installed; `list` shows them.")]
+Draws = Annotated[str, typer.Option(help="Drawn problems, as 0-99 or 3,1000-1009.")]
 _OUT = Path("benchmarks/results")
 
 
@@ -45,15 +46,21 @@ def list_() -> None:
 def run(
     problems: Problems = "all",
     methods: Methods = "all",
-    seeds: Annotated[str, typer.Option(help="As 0-19 or 0,3,5.")] = "0-19",
+    seeds: Annotated[str, typer.Option(help="As 0-19 or 0,3,5. A draw has one seed, its number.")] = "0-19",
+    draws: Draws = "",
     out: Out = _OUT,
     workers: Annotated[int, typer.Option(min=1, help="Processes at a time.")] = 1,
     trials: Annotated[int | None, typer.Option(min=1, help="Fewer than the budgets, to try things out.")] = None,
 ) -> None:
-    """Run what is not on disk yet. Safe to kill: the same command goes on where it stopped."""
-    from benchmarks.suite.jobs import FAILURES, Finished, left_to_do, list_jobs, run_jobs
+    """Run what is not on disk yet. Safe to kill: the same command goes on where it stopped.
 
-    jobs = list_jobs(_pick_problems(problems), _pick_methods(methods), parse_seeds(seeds))
+    With `--draws` alone no listed problem is run.
+    """
+    from benchmarks.suite.jobs import FAILURES, Finished, left_to_do, list_draws, list_jobs, run_jobs
+
+    listed = [] if draws and problems == "all" else _pick_problems(problems)
+    jobs = list_jobs(listed, _pick_methods(methods), parse_seeds(seeds))
+    jobs += list_draws(parse_draws(draws), _pick_methods(methods))
     console = Console(stderr=True)
     todo = left_to_do(out, jobs, trials)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -85,6 +92,26 @@ def table(out: Out = _OUT, problems: Problems = "all", methods: Methods = "all")
 
 
 @app.command()
+def scores(
+    out: Out = _OUT,
+    draws: Draws = "",
+    methods: Methods = "all",
+    against: Annotated[str, typer.Option(help="A method to compare with each other one, draw by draw.")] = "",
+    json: Annotated[bool, typer.Option("--json", help="Numbers for programs instead of Markdown.")] = False,
+) -> None:
+    """Print the scores over drawn problems: regret over random search's, crashes, ranks."""
+    from json import dumps
+
+    from benchmarks.suite.methods import method_names
+    from benchmarks.suite.scores import make_report, render
+
+    if against:
+        _pick("against", against, list(method_names()))
+    report = make_report(_drawn_rows(out, draws, methods), against=against or None)
+    typer.echo(dumps(report.to_json(), indent=1) if json else render(report))
+
+
+@app.command()
 def calibration(
     out: Out = _OUT,
     problems: Problems = "all",
@@ -109,8 +136,14 @@ def plots(out: Out = _OUT, problems: Problems = "all", methods: Methods = "all",
 
 
 @app.command()
-def optima(problems: Problems = "all", seed: int = 0) -> None:
-    """Search the best point of each problem by brute force and compare with the stored one (minutes)."""
+def optima(problems: Problems = "all", seed: int = 0, draws: Draws = "") -> None:
+    """Search the best point of each problem by brute force and compare with the stored one (minutes).
+
+    With `--draws` those are searched instead, and what is better than the file's is written to it.
+    """
+    if draws:
+        _draw_optima(parse_draws(draws), seed)
+        return
     from benchmarks.suite.optima import find_optimum
     from benchmarks.suite.problems import problems as known
 
@@ -128,6 +161,36 @@ def parse_seeds(text: str) -> list[int]:
             raise InputError(f"`seeds` must look like 0-19 or 0,3,5; got {text!r}.")
         seeds.extend(range(int(first), int(last or first) + 1))
     return list(dict.fromkeys(seeds))
+
+
+def parse_draws(text: str) -> list[int]:
+    """Return the numbers of the draws of "0-99" or "3,1000-1009"; none of an empty text."""
+    try:
+        return parse_seeds(text) if text else []
+    except InputError as error:
+        raise InputError(f"`draws` must look like 0-99 or 3,1000-1009; got {text!r}.") from error
+
+
+def _draw_optima(numbers: list[int], seed: int) -> None:
+    from benchmarks.suite.draws.optimum import search_and_store
+
+    for number, before, value in search_and_store(numbers, seed=seed):
+        typer.echo(f"draw-{number}: {value!r}, stored {before!r}")
+
+
+def _drawn_rows(out: Path, draws: str, methods: str) -> list:  # type: ignore[type-arg]
+    from benchmarks.suite.draws import draw_number
+    from benchmarks.suite.methods import method_names
+    from benchmarks.suite.records import read_rows
+    from benchmarks.suite.scores import REFERENCE
+
+    wanted = {*_pick("methods", methods, list(method_names())), REFERENCE}
+    numbers = set(parse_draws(draws))
+    found = [(draw_number(row.problem), row) for row in read_rows(out) if row.method in wanted]
+    rows = [row for number, row in found if number is not None and (not numbers or number in numbers)]
+    if not any(row.method == REFERENCE for row in rows):
+        raise InputError(f"`out` must hold runs of {REFERENCE} on these draws; got none in {out}. Run them first.")
+    return rows
 
 
 def _pick_problems(text: str) -> list[str]:

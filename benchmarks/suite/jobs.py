@@ -9,7 +9,8 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.suite.problems import problems
+from benchmarks.suite.draws import draw_name
+from benchmarks.suite.problems import find_budget
 from benchmarks.suite.records import Key, Row, append_run, count_trials, drop_runs, only_writer, read_rows
 from benchmarks.suite.runs import run_one
 from crashbo.errors import InputError
@@ -38,12 +39,17 @@ def list_jobs(names: Sequence[str], methods: Sequence[str], seeds: Sequence[int]
     return [(name, method, seed) for seed in seeds for name in names for method in methods]
 
 
+def list_draws(numbers: Sequence[int], methods: Sequence[str]) -> list[Key]:
+    """Return one run per draw and method, draw by draw; the seed is the draw's number."""
+    return [(draw_name(number), method, number) for number in numbers for method in methods]
+
+
 def left_to_do(folder: Path, jobs: Iterable[Key], trials: int | None = None) -> list[Key]:
     """Return the runs that are not on disk in full."""
     done = count_trials(read_rows(folder))
 
     def enough(key: Key) -> bool:
-        budget = problems()[key[0]].budget
+        budget = find_budget(key[0])
         return done.get(key, 0) >= min(budget, trials or budget)
 
     return [key for key in jobs if not enough(key)]

@@ -5,6 +5,7 @@ from functools import cache
 
 from benchmarks.suite import engineering, functions
 from benchmarks.suite.best import BEST
+from benchmarks.suite.draws import BUDGET, draw, draw_number
 from benchmarks.suite.problem import Problem, Truth
 from crashbo.space import Categorical, Float, Space
 
@@ -79,3 +80,14 @@ def problems() -> dict[str, Problem]:
         _make("bands", "unrelated", square, 50, functions.bands),
     ]
     return {problem.name: problem for problem in listed}
+
+
+def find_problem(name: str) -> Problem:
+    """Return the problem of a name, listed or drawn."""
+    number = draw_number(name)
+    return problems()[name] if number is None else draw(number)
+
+
+def find_budget(name: str) -> int:
+    """Return the trials of a run, without making a drawn problem."""
+    return problems()[name].budget if draw_number(name) is None else BUDGET

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.suite.methods import make_method
 from benchmarks.suite.methods.base import Method
 from benchmarks.suite.problem import Outcome, Problem
-from benchmarks.suite.problems import problems
+from benchmarks.suite.problems import find_problem
 from benchmarks.suite.records import Key, Row
 
 
@@ -37,7 +37,7 @@ def run_one(key: Key, trials: int | None = None) -> list[Row]:
         trials: fewer than the problem's budget, to try things out.
     """
     name, method_name, seed = key
-    problem = problems()[name]
+    problem = find_problem(name)
     method = make_method(method_name, problem, seed)
     budget = min(problem.budget, trials or problem.budget)
     rows: list[Row] = []
@@ -61,7 +61,7 @@ def run_one(key: Key, trials: int | None = None) -> list[Row]:
 def _ask(method: Method, due: float) -> _Asked:
     begin, cpu = time.perf_counter(), time.process_time()
     params = method.ask()
-    seconds, cpu_seconds = time.perf_counter() - begin, time.process_time() - cpu
+    seconds, cpu_seconds = method.ask_times or (time.perf_counter() - begin, time.process_time() - cpu)
     return _Asked(params, seconds, cpu_seconds, method.success_probability, due)
 
 

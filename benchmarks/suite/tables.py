@@ -51,11 +51,11 @@ def overview(runs: Runs) -> str:
         lines.append(
             [
                 f"`{method}`",
-                _number(order.get(method, math.nan), 2),
+                number(order.get(method, math.nan), 2),
                 f"{crashes / trials:.1%}",
                 str(sum(math.isinf(regret_at(run)) for run in flat)),
-                _number(1e3 * median_ask(flat), 1),
-                _number(1e3 * median_ask(flat, cpu=True), 1),
+                number(1e3 * median_ask(flat), 1),
+                number(1e3 * median_ask(flat, cpu=True), 1),
                 str(len(flat)),
             ]
         )
@@ -64,7 +64,7 @@ def overview(runs: Runs) -> str:
         f"Mean rank in median regret at the end, over the {len(shared)} problems that all methods here have runs of; "
         "1 is best, ties averaged. Times are medians over suggestions."
     )
-    return _table(head, lines) + "\n\n" + note
+    return table(head, lines) + "\n\n" + note
 
 
 def details(runs: Runs) -> str:
@@ -75,10 +75,10 @@ def details(runs: Runs) -> str:
         lines = []
         for method, seeds in problem.items():
             cells = [_spread([regret_at(run, trial) for run in seeds.values()]) for trial in _CHECKPOINTS]
-            ask = _number(1e3 * median_ask(seeds.values()), 1)
+            ask = number(1e3 * median_ask(seeds.values()), 1)
             lines.append([f"`{method}`", *cells, f"{mean_crashes(seeds):.1f}", ask, str(len(seeds))])
         trials = max(len(run) for seeds in problem.values() for run in seeds.values())
-        parts.append(f"### {name}, {trials} trials\n\n{_table(head, lines)}")
+        parts.append(f"### {name}, {trials} trials\n\n{table(head, lines)}")
     return "\n\n".join(parts) + "\n\nMedian [quartiles] of simple regret over seeds; mean crashes."
 
 
@@ -96,8 +96,8 @@ def paired(runs: Runs, mine: str = CRASHBO) -> str:
         lines.append(
             [
                 name,
-                _number(ends[0]),
-                f"`{best}` {_number(ends[1])}",
+                number(ends[0]),
+                f"`{best}` {number(ends[1])}",
                 f"{result.p:.3g}",
                 f"**{result.verdict}**" if result.verdict != "same" else "same",
                 f"{mean_crashes(problem[mine]):.1f}",
@@ -111,7 +111,7 @@ def paired(runs: Runs, mine: str = CRASHBO) -> str:
         "corrected for the number of problems; the verdict is on CrashBO. A peer converges if it is not significantly "
         "worse than the best peer and its median run succeeds."
     )
-    return _table(head, lines) + "\n\n" + note
+    return table(head, lines) + "\n\n" + note
 
 
 def run_by_run(runs: Runs, mine: str = CRASHBO) -> str:
@@ -124,7 +124,7 @@ def run_by_run(runs: Runs, mine: str = CRASHBO) -> str:
             lines.append([f"`{method}`", str(found.pairs), str(found.lower), f"{found.p:.1g}", *crashes])
     head = ["peer", "pairs", "CrashBO's regret is lower in", "p", "crashes per run", "the peer's"]
     note = "Runs on the same problem with the same seed; p of the two-sided sign test."
-    return _table(head, lines) + "\n\n" + note
+    return table(head, lines) + "\n\n" + note
 
 
 def calibration(rows: Iterable[Row], *, first: int = 20) -> str:
@@ -141,7 +141,7 @@ def calibration(rows: Iterable[Row], *, first: int = 20) -> str:
         f"Expected calibration error over ten bins, trials {first} and later; per bin of the predicted success "
         "probability the share that succeeded (and how many)."
     )
-    return _table(["method", "error", "trials", *edges], lines) + "\n\n" + note
+    return table(["method", "error", "trials", *edges], lines) + "\n\n" + note
 
 
 def calibration_by_problem(rows: Iterable[Row], *, first: int = 20) -> str:
@@ -152,7 +152,7 @@ def calibration_by_problem(rows: Iterable[Row], *, first: int = 20) -> str:
         [problem, *[_errors(listed, method, problem, first) for method in methods]]
         for problem in dict.fromkeys(row.problem for row in listed)
     ]
-    return _table(["problem", *[f"`{method}`" for method in methods]], lines)
+    return table(["problem", *[f"`{method}`" for method in methods]], lines)
 
 
 def _errors(rows: Sequence[Row], method: str, problem: str | None, first: int) -> str:
@@ -179,15 +179,17 @@ def _methods(runs: Runs) -> list[str]:
 
 def _spread(values: Sequence[float]) -> str:
     middle, low, high = quartiles(values)
-    return f"{_number(middle)} [{_number(low)}, {_number(high)}]"
+    return f"{number(middle)} [{number(low)}, {number(high)}]"
 
 
-def _number(value: float, digits: int | None = None) -> str:
+def number(value: float, digits: int | None = None) -> str:
+    """Return a number as a cell: three digits, or so many behind the point; "none" for infinity, empty for NaN."""
     if not math.isfinite(value):
         return "none" if math.isinf(value) else ""
     return f"{value:.3g}" if digits is None else f"{value:.{digits}f}"
 
 
-def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table."""
     rule = ["---"] * len(head)
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *lines])

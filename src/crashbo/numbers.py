@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from crashbo.gp.kernel import KernelName
+
 
 @dataclass(frozen=True)
 class Numbers:
@@ -16,9 +18,11 @@ class Numbers:
         margin_lengthscales: factors on the prior's centre for the margin's own latent, with their prior weights.
         lapses: rates of random crashes, with their prior weights.
         warps: how strongly values above the median are compressed, with their prior weights.
+        kernels: of all latents, with their prior weights.
         spread: directions of the value's hyperparameters that are averaged over, two points each beside the mode.
         smallest_weight: of a model that stays in the average.
         most_models: in the average.
+        reason_count: crashes with one named reason that may have a margin of their own.
         first_price, price_step: of a crash, and how far the log price moves with each trial.
     """
 
@@ -37,11 +41,14 @@ class Numbers:
     margin_lengthscales: tuple[tuple[float, float], ...] = ((0.4, 0.3), (1.0, 0.4), (2.5, 0.3))
     lapses: tuple[tuple[float, float], ...] = ((0.003, 0.7), (0.03, 0.2), (0.15, 0.1))
     warps: tuple[tuple[float, float], ...] = ((0.0, 0.5), (1.0, 0.25), (4.0, 0.25))
+    kernels: tuple[tuple[KernelName, float], ...] = (("matern52", 0.6), ("rbf", 0.4))
     spread: int = 2
     smallest_weight: float = 0.02
     most_models: int = 8
+    reason_count: int = 4
     first_price: float = 0.1
     price_step: float = 0.7
+    price_after: int = 0
 
 
 NUMBERS = Numbers()

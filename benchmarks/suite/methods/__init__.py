@@ -14,6 +14,8 @@ _METHODS: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "crashbo-absorb": ("crashbo_", "CrashBO", {"crashes": "absorb"}, "crashbo"),
     "crashbo-separate": ("crashbo_", "CrashBO", {"crashes": "separate"}, "crashbo"),
     "crashbo-4workers": ("crashbo_", "CrashBO", {"workers": 4}, "crashbo"),
+    "crashbo-8workers": ("crashbo_", "CrashBO", {"workers": 8}, "crashbo"),
+    "crashbo-0.1.0": ("v010_", "V010", {}, "crashbo 0.1.0"),
     "random": ("plain", "Random", {}, "crashbo"),
     "sobol": ("plain", "Sobol", {}, "crashbo"),
     "tpe-pruned": ("optuna_", "Optuna", {"sampler": "tpe", "crash": "pruned"}, "optuna"),
@@ -40,7 +42,11 @@ def method_names() -> tuple[str, ...]:
 
 
 def installed(name: str) -> bool:
-    """Whether the package a method needs can be imported here."""
+    """Whether the package a method needs can be imported here, or has its environment."""
+    if _METHODS[name][0] == "v010_":
+        from benchmarks.suite.methods.v010_ import PYTHON
+
+        return PYTHON.exists()
     return util.find_spec(_METHODS[name][3]) is not None
 
 
@@ -54,6 +60,8 @@ def make_method(name: str, problem: Problem, seed: int) -> Method:
         raise InputError(f"`method` must be one of {', '.join(_METHODS)}; got {name!r}.")
     module, factory, settings, package = _METHODS[name]
     if not installed(name):
-        raise InputError(f"`method` must be installed; got {name!r}, which needs {package}. Run `make suite`.")
+        raise InputError(
+            f"`method` must be installed; got {name!r}, which needs {package}. Run `make suite` or `make v010`."
+        )
     make: Callable[..., Method] = getattr(import_module(f"{__name__}.{module}"), factory)
     return make(problem, seed, **settings)

@@ -10,10 +10,13 @@ class Method(Protocol):
     Attributes:
         workers: trials it plans at a time.
         success_probability: that it gave the last suggestion; None if it has no such notion.
+        ask_times: seconds of the last suggestion, on the clock and of the processor, where the method measures them
+            itself because it works in another process; None otherwise.
     """
 
     workers: int
     success_probability: float | None
+    ask_times: tuple[float, float] | None
 
     def ask(self) -> dict[str, Any]:
         """Return the params to try next."""
@@ -29,6 +32,7 @@ class Sequential:
 
     workers = 1
     success_probability: float | None = None
+    ask_times: tuple[float, float] | None = None
 
 
 def worst(costs: Sequence[float | None]) -> float | None:

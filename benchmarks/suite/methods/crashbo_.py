@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from benchmarks.suite.problem import Problem
-from crashbo.optimizer import Optimizer, Suggestion
-from crashbo.outcome import CRASHED
-from crashbo.search import Options
+from crashbo import CRASHED, Optimizer, Options
 
 
 class CrashBO:
@@ -24,9 +22,10 @@ class CrashBO:
         self._optimizer = Optimizer(problem.space, seed=seed, options=options)
         self.workers = workers
         self.success_probability: float | None = None
+        self.ask_times: tuple[float, float] | None = None
 
     def ask(self) -> dict[str, Any]:
-        suggestion: Suggestion = self._optimizer.ask()
+        suggestion = self._optimizer.ask()
         self.success_probability = suggestion.why.success_probability
         return suggestion
 

@@ -71,6 +71,12 @@ class EPResult:
     change: Array
     converged: Bools
 
+    @classmethod
+    def empty(cls, b: int) -> "EPResult":
+        """Of problems without labels."""
+        none, zero = np.zeros((b, 0)), np.zeros(b)
+        return cls(none, none, none, none, none, zero, none, none, 0, zero, np.ones(b, dtype=bool))
+
 
 class _Marginals(NamedTuple):
     """Posterior and cavities under the sites, `b x n`, and the log normaliser, `b`."""
@@ -114,6 +120,8 @@ def propagate(
         NumericalError: a covariance is not positive semi-definite to double precision.
     """
     b, n = mean.shape
+    if not n:
+        return EPResult.empty(b)
     prior = _variances(covariance)
     widest = np.sqrt(prior.max(-1, initial=0.0, keepdims=True))
     width = np.maximum(labels.width, WIDTH_FLOOR * widest)

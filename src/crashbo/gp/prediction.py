@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.gp.inference import Posterior
-from crashbo.gp.kernel import correlation_and_slope, squared_distance
+from crashbo.gp.kernel import latent_correlation
 
 Array = NDArray[np.float64]
 _SMALLEST = 1e-12  # of a predicted variance, relative to the prior's
@@ -60,7 +60,7 @@ class Predictor:
         slopes = []
         for latent in range(latents):
             length = self.at.lengthscale[:, latent]
-            value, slope = correlation_and_slope(squared_distance(X, self.X, length), self.at.kernel)
+            value, slope = latent_correlation(X, self.X, length, self.at.kernel)
             slopes.append(slope)
             means = (value @ self.weights[latent][..., None])[..., 0]
             whites = value @ self.whiteners[latent]

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.gp.kernel import KernelName, correlation, correlation_and_slope, squared_distance
+from crashbo.gp.kernel import Kernels, latent_correlation
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -82,7 +82,7 @@ class Hyperparameters:
         noise: `b x o`, noise variance of an output's values.
         threshold: `b x o`, limit of an output's labels.
         lapse: `b`, probability that a trial within its limits is labelled as beyond one.
-        kernel: of all latents.
+        kernel: of all latents; or one for each of the `b` settings.
     """
 
     lengthscale: Array
@@ -90,7 +90,7 @@ class Hyperparameters:
     noise: Array
     threshold: Array
     lapse: Array
-    kernel: KernelName = "matern52"
+    kernel: Kernels = "matern52"
 
     def __len__(self) -> int:
         return len(self.lengthscale)
@@ -103,7 +103,7 @@ class Hyperparameters:
             self.noise[index],
             self.threshold[index],
             self.lapse[index],
-            self.kernel,
+            self.kernel if isinstance(self.kernel, str) else tuple(np.array(self.kernel)[index].tolist()),
         )
 
     def with_threshold(self, threshold: Array) -> "Hyperparameters":
@@ -128,7 +128,7 @@ def joint_covariance(rows: Rows, at: Hyperparameters) -> Array:
     """
     total = 0.0
     for latent in range(at.mixing.shape[-1]):
-        shape = correlation(squared_distance(rows.X, rows.X, at.lengthscale[:, latent]), at.kernel)
+        shape, _ = latent_correlation(rows.X, rows.X, at.lengthscale[:, latent], at.kernel)
         weight = at.mixing[:, rows.output, latent]
         total = total + shape[:, rows.point[:, None], rows.point] * weight[:, :, None] * weight[:, None, :]
     return np.asarray(total)
@@ -157,7 +157,7 @@ def covariance_gradient(rows: Rows, at: Hyperparameters, slope: Array) -> tuple[
     member = (rows.output[None, :] == np.arange(outputs)[:, None]).astype(np.float64)  # o x r
     for latent in range(latents):
         length = at.lengthscale[:, latent]
-        shape, fall = correlation_and_slope(squared_distance(rows.X, rows.X, length), at.kernel)
+        shape, fall = latent_correlation(rows.X, rows.X, length, at.kernel)
         weight = at.mixing[:, rows.output, latent]
         placed = rows.incidence.T @ (slope * weight[:, :, None] * weight[:, None, :]) @ rows.incidence * fall
         for j in range(rows.X.shape[-1]):

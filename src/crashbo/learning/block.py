@@ -1,16 +1,17 @@
 """The trials of one output as rows of the model, and the hyperparameters that go with them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
-from crashbo.gp.kernel import KernelName
+from crashbo.gp.kernel import CONSTANT, Kernels
 from crashbo.gp.rows import Hyperparameters, Rows
+from crashbo.options import FixedModel
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
-CONSTANT = 1e6  # lengthscale of a latent that is constant over the unit cube
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Block:
         margins: how many limits; 0 for a standard GP.
         self_limited: whether the only margin is the value itself, rho = 1 (GPCR).
         threshold: of a self-limited value, where it is known, in its own units.
+        fixed: hyperparameters of the value that are not learned.
     """
 
     X: Array
@@ -42,6 +44,7 @@ class Block:
     margins: int = 1
     self_limited: bool = False
     threshold: float | None = None
+    fixed: FixedModel | None = None
 
     def rows(self, values: Array) -> Rows:
         """Everything seen, with the values as they are modelled, `k` or `b x k`."""
@@ -65,12 +68,18 @@ class Block:
     def single(self, margin: int) -> "Block":
         """The same trials with one of the margins alone."""
         mine = self.above_margin == margin
-        return Block(
-            self.X, self.value_point, self.values, self.below, self.above[mine], np.zeros(int(mine.sum()), dtype=np.int64)
-        )
+        return replace(self, above=self.above[mine], above_margin=np.zeros(int(mine.sum()), dtype=np.int64), margins=1)
+
+    def thinned(self, most: int) -> "Block":
+        """The same with at most so many labels: of the successes those closest to a failure, which say most."""
+        room = max(most - len(self.above), most // 2)
+        if len(self.below) <= room or not len(self.above):
+            return self if len(self.below) <= room else replace(self, below=self.below[:room])
+        gaps = cdist(self.X[self.below], self.X[self.above]).min(-1)
+        return replace(self, below=self.below[np.sort(np.argsort(gaps, kind="stable")[:room])])
 
     def hyperparameters(
-        self, theta: Array, relation: "Relations", threshold: Array, limit_deviation: float, kernel: KernelName = "matern52"
+        self, theta: Array, relation: "Relations", threshold: Array, limit_deviation: float, kernel: Kernels = "matern52"
     ) -> Hyperparameters:
         """Settings of the model.
 

@@ -10,18 +10,20 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
 from crashbo.errors import InputError
-from crashbo.gp.inference import Posterior, infer
+from crashbo.gp.inference import infer
 from crashbo.gp.prediction import Prediction, Predictor
 from crashbo.history import OBJECTIVE, History
 from crashbo.learning.average import Candidates, ModelSet, learn, weigh
 from crashbo.learning.block import Block
+from crashbo.learning.reasons import Reasons, choose_reasons
 from crashbo.learning.schedule import learning_size
 from crashbo.numbers import Numbers
 from crashbo.outcome import Constraint
-from crashbo.strategies.base import Limit, Relation
+from crashbo.strategies.base import Limit, Place, Relation
 
 Array = NDArray[np.float64]
 _RELATED = 0.4  # correlation from which on crashes count as related to the cost
+_LABELS = 300  # that are modelled
 _RANDOM = 0.1  # lapse rate from which on crashes count as random
 
 
@@ -71,7 +73,18 @@ class Output:
         if not self.models.block.margins:
             return np.ones(len(X))
         held = np.exp(self.log_held(self.predictor(X)))
-        return np.asarray(self.weights @ (held * (1 - self.lapse) if lapsing else held))
+        return np.asarray(self.weights @ (held * self.not_lapsed if lapsing else held))
+
+    @property
+    def not_lapsed(self) -> Array:
+        """`b x 1`, probability that nothing strikes at random: every margin may lapse."""
+        return (1 - self.lapse) ** max(self.models.block.margins, 1)
+
+    def margin_held(self, X: Array, margin: int) -> Array:
+        """Probability that one margin is within its limit at `p x d`, lapses aside."""
+        q = self.predictor(X)
+        z = (self.thresholds[:, margin] - q.mean[:, 1 + margin]) / np.sqrt(q.variance[:, 1 + margin])
+        return np.asarray(self.weights @ ndtr(z))
 
     def limit(self) -> Limit | None:
         """The most probable limit of the value, where it has one: that of the models in which crashes are high values."""
@@ -123,11 +136,13 @@ class Averaged:
         objective: cost and crash margins.
         constraints: each with its own limit.
         any_cost: whether any trial has a cost.
+        reasons: which margins the objective has.
     """
 
     objective: Output
     constraints: Mapping[str, Output]
     any_cost: bool
+    reasons: Reasons
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -174,11 +189,27 @@ class Averaged:
         models = self.objective.models
         if not self.any_cost or not len(models.block.above) or not models.block.margins:
             return None
-        weights, rho, lapse = models.weights, models.correlation[:, 0], models.posterior.at.lapse
+        counts = np.bincount(models.block.above_margin, minlength=models.block.margins)
+        return self._relation(int(counts.argmax()))
+
+    def _relation(self, margin: int) -> Relation:
+        models = self.objective.models
+        weights, rho, lapse = models.weights, models.correlation[:, margin], models.posterior.at.lapse
         random = lapse >= _RANDOM
         high, low = ~random & (rho > _RELATED), ~random & (rho < -_RELATED)
         shares = [float(weights[which].sum()) for which in (high, ~(random | high | low), low, random)]
         return Relation(*shares, rate=float(weights @ lapse))
+
+    def places(self) -> list[Place]:
+        """Which named reasons have a place of their own, and where."""
+        block, found = self.objective.models.block, list[Place]()
+        for margin, name in enumerate(self.reasons.names if self.reasons != Reasons() else ()):
+            points = block.X[block.above[block.above_margin == margin]]
+            if name and len(points):
+                risk = 1 - self.objective.margin_held(points, margin)
+                top = int(risk.argmax())
+                found.append(Place(name, len(points), self._relation(margin), points[top], float(risk[top])))
+        return found
 
     def believing(self, X: Array) -> "Averaged":
         """These models with points under way that end as expected."""
@@ -197,8 +228,14 @@ def objective_block(history: History) -> Block:
     if history.constraints and not len(bad):
         return Block(history.points, ok, costs, none, none, none, margins=0)
     absorbed = history.options.crashes == "absorb"
-    margins = np.zeros(len(bad), dtype=np.int64)
-    return Block(history.points, ok, costs, ok, bad, margins, self_limited=absorbed)
+    margins, fixed = np.zeros(len(bad), dtype=np.int64), history.options.fixed.get(OBJECTIVE)
+    block = Block(history.points, ok, costs, ok, bad, margins, self_limited=absorbed, fixed=fixed)
+    return block.thinned(_LABELS)
+
+
+def crash_reasons(history: History) -> list[str]:
+    """Of the crashed trials, in order."""
+    return [trial.reason for trial in history.trials if trial.crashed]
 
 
 def constraint_block(history: History, constraint: Constraint) -> Block | None:
@@ -220,7 +257,8 @@ def constraint_block(history: History, constraint: Constraint) -> Block | None:
         np.zeros(len(bad), dtype=np.int64),
         self_limited=True,
         threshold=constraint.threshold,
-    )
+        fixed=history.options.fixed.get(constraint.name),
+    ).thinned(_LABELS)
 
 
 class Memory:
@@ -244,20 +282,37 @@ def _key(history: History, output: str, kind: str) -> object:
         (tuple(trial.params.items()), trial.objective, tuple(trial.constraints.items()), trial.reason)
         for trial in history.trials
     )
-    return kind, output, history.space, history.constraints, history.direction, history.options.crashes, trials
+    settings = history.options.crashes, tuple(sorted(history.options.fixed.items()))
+    return kind, output, history.space, history.constraints, history.direction, settings, trials
 
 
-def model_output(history: History, output: str, numbers: Numbers, memory: Memory) -> Output | None:
+@dataclass(frozen=True)
+class _Learned:
+    """What was learned from the first trials: hyperparameters, and which reasons have margins of their own."""
+
+    candidates: Candidates
+    reasons: Reasons
+    kind: tuple[int, bool, bool]
+
+
+def model_output(
+    history: History, output: str, numbers: Numbers, memory: Memory
+) -> tuple[Output | None, Reasons]:
     """The models of one output, a pure function of the trials; None while there is nothing to model."""
     key = _key(history, output, "models")
     known = memory.get(key)
-    if isinstance(known, Output):
-        return known
+    if known is not None:
+        return known  # type: ignore[return-value]
     block = _block(history, output)
     if block is None:
-        return None
-    candidates = _candidates(history, output, numbers, memory)
-    found = Output(weigh(candidates if candidates is not None else learn(block, numbers), block))
+        return None, Reasons()
+    learned = _learned(history.first(learning_size(len(history.trials))), output, numbers, memory)
+    if learned is None or learned.kind != _kind(block):
+        learned = _learned(history, output, numbers, memory)
+    assert learned is not None
+    if output == OBJECTIVE and len(learned.reasons.names) > 1:
+        block = learned.reasons.split(block, crash_reasons(history))
+    found = Output(weigh(learned.candidates.affordable(len(block.X)), block)), learned.reasons
     memory.put(key, found)
     return found
 
@@ -268,16 +323,21 @@ def _block(history: History, output: str) -> Block | None:
     return constraint_block(history, next(one for one in history.constraints if one.name == output))
 
 
-def _candidates(history: History, output: str, numbers: Numbers, memory: Memory) -> Candidates | None:
-    """Hyperparameters learned from as many of the first trials as the schedule says; None if these do not tell."""
-    early = history.first(learning_size(len(history.trials)))
-    block, now = _block(early, output), _block(history, output)
-    if block is None or now is None or _kind(block) != _kind(now):
+def _learned(history: History, output: str, numbers: Numbers, memory: Memory) -> _Learned | None:
+    """Hyperparameters learned from all trials of a history; None if there is nothing to learn from."""
+    block = _block(history, output)
+    if block is None:
         return None
-    key = _key(early, output, "learned")
+    key = _key(history, output, "learned")
     known = memory.get(key)
-    if not isinstance(known, Candidates):
-        known = learn(block, numbers)
+    if not isinstance(known, _Learned):
+        reasons, kind = Reasons(), _kind(block)
+        if output == OBJECTIVE:
+            reasons = choose_reasons(block, crash_reasons(history), numbers)
+            if len(reasons.names) > 1:
+                block = reasons.split(block, crash_reasons(history))
+        limited = replace(numbers, correlations=((0.0, 1.0),)) if history.options.crashes == "separate" else numbers
+        known = _Learned(learn(block, limited), reasons, kind)
         memory.put(key, known)
     return known
 
@@ -291,8 +351,8 @@ def model_all(history: History, numbers: Numbers, memory: Memory) -> Averaged:
     """The models of all outputs."""
     if not history.trials:
         raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
-    objective = model_output(history, OBJECTIVE, numbers, memory)
+    objective, reasons = model_output(history, OBJECTIVE, numbers, memory)
     assert objective is not None
-    found = {one.name: model_output(history, one.name, numbers, memory) for one in history.constraints}
+    found = {one.name: model_output(history, one.name, numbers, memory)[0] for one in history.constraints}
     constraints = {name: one for name, one in found.items() if one is not None}
-    return Averaged(objective, constraints, any(not trial.crashed for trial in history.trials))
+    return Averaged(objective, constraints, any(not trial.crashed for trial in history.trials), reasons)

@@ -44,6 +44,25 @@ class Relation:
     rate: float = 0.0
 
 
+@dataclass(frozen=True)
+class Place:
+    """A named reason of crashes that has a place of its own.
+
+    Attributes:
+        reason: as told.
+        count: crashes with it.
+        relation: to the objective.
+        point: `d`, the crashed trial where it is most probable.
+        probability: of that reason there.
+    """
+
+    reason: str
+    count: int
+    relation: Relation
+    point: Array
+    probability: float
+
+
 class Surrogate(Protocol):
     """The models of all outputs at one moment. Points lie in the unit cube, the objective is minimised."""
 

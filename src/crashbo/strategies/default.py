@@ -136,7 +136,7 @@ class GainScore:
         """`b x 1`, weight of a model times the size of its unit of cost, and its chance not to lapse."""
         output = self.surrogate.objective
         scale = np.array([warp.scale for warp in output.models.warps])
-        return (output.weights * scale * (1 - output.lapse[:, 0]))[:, None]
+        return (output.weights * scale)[:, None] * output.not_lapsed
 
     @cached_property
     def norm(self) -> float:
@@ -153,7 +153,7 @@ class GainScore:
         at, threshold = Moments.of(output.predictor(X)), output.thresholds
         others = self.surrogate.constraints_hold(X)
         gain = (self.units * expected_improvement(at, self.best, threshold)).sum(0) * others
-        held = (output.weights[:, None] * (1 - output.lapse) * held_probability(at, threshold)).sum(0) * others
+        held = (output.weights[:, None] * output.not_lapsed * held_probability(at, threshold)).sum(0) * others
         return gain, held
 
     def __call__(self, X: Array) -> Array:
@@ -170,7 +170,7 @@ class GainScore:
             return _differences(self)(X)  # type: ignore[operator,no-any-return]
         output = self.surrogate.objective
         threshold, units = output.thresholds, self.units / self.norm
-        kept = output.weights[:, None] * (1 - output.lapse) * self.price
+        kept = output.weights[:, None] * output.not_lapsed * self.price
 
         def value(at: Moments) -> Array:
             return units * expected_improvement(at, self.best, threshold) + kept * held_probability(at, threshold)

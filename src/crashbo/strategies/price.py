@@ -24,6 +24,8 @@ def crash_price(failures: Sequence[bool], options: Options, numbers: Numbers) ->
         return 0.0
     log_price = math.log(numbers.first_price)
     for count, failed in enumerate(failures):
+        if count < numbers.price_after:
+            continue
         log_price += numbers.price_step * (float(failed) - _share(options, failures[:count], count))
     return math.exp(min(log_price, 50.0))
 
