@@ -47,14 +47,10 @@ def test_the_threshold_shown_never_lies_below_a_cost_that_held(learned, shown):
 
 def test_pictures_and_report_are_left_behind(demo):
     result, _ = demo
-    assert [path.name for path in result.files] == [
-        "report.html",
-        "surface.png",
-        "convergence.png",
-        "threshold.png",
-        "rollouts.png",
-        "pole.gif",
-    ]
+    names = [path.name for path in result.files if path.name != "threshold.png"]
+    assert names == ["report.html", "surface.png", "convergence.png", "rollouts.png", "pole.gif"]
+    learned = "objective" in result.optimizer.limits
+    assert learned <= any(path.name == "threshold.png" for path in result.files)
     assert all(path.stat().st_size > 1000 for path in result.files)
     report = result.files[0].read_text()
     assert "data:image/gif;base64," in report

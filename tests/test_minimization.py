@@ -2,13 +2,14 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 import crashbo
 from crashbo import CRASHED, VIOLATED, Constraint, Crash, InputError, Optimizer, Options, minimize
+from crashbo.strategies.default import DefaultStrategy
 
 LINE = {"x": (0.0, 1.0)}
 QUICK = Options(initial=3, raw=64, samples=4)
@@ -16,6 +17,16 @@ QUICK = Options(initial=3, raw=64, samples=4)
 
 class BreakdownError(Exception):
     """Something no rollout is expected to raise."""
+
+
+class Scalar:
+    """A number as torch and others wrap it."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def item(self) -> float:
+        return self.value
 
 
 def bowl(params) -> float:
@@ -47,7 +58,7 @@ def test_it_finds_the_minimum_of_a_crashing_experiment():
     assert result.best.feasible
     assert len(result.trials) == 10
     assert result.n_crashes == sum(trial.params["x"] > 0.6 for trial in result.trials) > 0
-    assert set(result.thresholds) == {"objective"}
+    assert result.thresholds == {name: limit.value for name, limit in result.optimizer.limits.items()}
     assert not result.interrupted
     assert result.optimizer.trials == result.trials
     assert result.optimizer.pending == ()
@@ -88,7 +99,7 @@ def test_a_rollout_gets_a_plain_dict_of_its_own():
         (np.float64("nan"), None, {}),
         (np.array(math.nan), None, {}),
         (np.array([math.inf]), None, {}),
-        (torch.tensor(math.nan), None, {}),
+        (Scalar(math.nan), None, {}),
         (Crash("fell", reach=2.0), None, {"reach": 2.0}),
         (Crash("fell", reach=VIOLATED), None, {"reach": None}),
         (Crash(), None, {}),
@@ -197,6 +208,27 @@ def test_a_run_resumes_where_it_broke(tmp_path, broken_at):
     assert resumed.best == straight.best
     assert resumed.thresholds == straight.thresholds
     assert Optimizer.load(state).trials == straight.trials
+
+
+def test_the_number_of_trials_is_known_to_the_search_and_may_change(tmp_path):
+    state = tmp_path / "state.json"
+    first = minimize(bowl, LINE, n_trials=3, state=state, options=QUICK)
+    assert first.optimizer.options.n_trials == 3
+    longer = minimize(bowl, LINE, n_trials=5, state=state, options=QUICK)
+    assert longer.trials[:3] == first.trials
+    assert (len(longer.trials), longer.optimizer.options.n_trials) == (5, 5)
+    planned = minimize(bowl, LINE, n_trials=2, options=replace(QUICK, n_trials=20))
+    assert planned.optimizer.options.n_trials == 20  # more will follow
+    with pytest.raises(InputError, match="has another options"):
+        minimize(bowl, LINE, n_trials=5, state=state, options=replace(QUICK, risk=0.1))
+
+
+def test_a_strategy_of_ones_own_is_resumed(tmp_path):
+    state, mine = tmp_path / "state.json", DefaultStrategy()
+    minimize(bowl, LINE, n_trials=3, state=state, strategy=mine)
+    resumed = minimize(bowl, LINE, n_trials=4, state=state, strategy=mine)
+    assert resumed.optimizer.strategy is mine
+    assert len(resumed.trials) == 4
 
 
 def test_a_finished_state_runs_nothing(tmp_path):

@@ -96,12 +96,14 @@ def page(html: str) -> Page:
 
 def test_it_says_what_happened(page: Page, optimizer: Optimizer) -> None:
     best = optimizer.best()
-    assert "4 trials: 2 succeeded, 1 crashed and 1 violated a constraint." in page.text
+    assert "4 trials: 2 succeeded, 1 crashed and 1 broke a limit." in page.text
     assert "Reasons of the crashes: fell (1)." in page.text
     assert "The best trial was number 7, with a cost of 0.4375 J." in page.text
     assert f"Expected cost {best.mean:.5g} ± {best.std:.2g} J, success {best.success_probability:.1%}." in page.text
     assert f"{best.params['kp']:.6g} N/m" in page.text
-    assert f"{optimizer.thresholds['reach']:.4g}" in page.text
+    reach = optimizer.limits["reach"]
+    assert f"reach seems to be violated above {reach.value:.4g} ± {reach.deviation:.2g}." in page.text
+    assert optimizer.crash_relation in page.text
     assert "2026-11-15 12:00 UTC" in page.text
 
 
@@ -132,7 +134,14 @@ def test_its_pictures_are_figures_of_the_model(page: Page) -> None:
     titles = [figure["layout"].get("title", {}).get("text", "") for figure in page.figures]
     assert {"cost, mean", "cost, standard deviation", "success probability", "reach, mean"} <= set(titles)
     names = {trace.get("name") for figure in page.figures for trace in figure["data"]}
-    assert {"best so far", "learned limit (expected)", "for success", "best guess", "next point"} <= names
+    assert {
+        "best so far",
+        "learned limit",
+        "± its standard deviation",
+        "for success",
+        "best guess",
+        "next point",
+    } <= names
 
 
 def test_it_asks_for_nothing_from_outside(html: str, page: Page) -> None:
@@ -168,17 +177,17 @@ def test_names_and_reasons_are_text_and_never_tags() -> None:
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_words_know_the_direction(direction: str) -> None:
-    optimizer = Optimizer({"x": (0.0, 1.0)}, direction=direction, options=Options(fixed={"objective": FIXED}))
+    optimizer = Optimizer({"x": (0.0, 1.0)}, direction=direction, options=Options(crashes="absorb"))
     for x, cost in ((0.1, 0.5), (0.4, 1.5)):
         optimizer.tell({"x": x}, cost)
     optimizer.tell({"x": 0.9}, CRASHED)
     found = best_trial(view(optimizer))
     assert found is not None
     assert found.objective == (0.5 if direction == "minimize" else 1.5)
-    (limit,) = limits(view(optimizer))
-    assert limit.worst == (1.5 if direction == "minimize" else 0.5)
+    (line,) = limits(view(optimizer))
+    assert line.worst == (1.5 if direction == "minimize" else 0.5)
     side = "above" if direction == "minimize" else "below"
-    assert any(f"crash {side} a cost of about" in one for one in sentences(view(optimizer), None))
+    assert any(f"crash {side} a cost of {line.words}." in one for one in sentences(view(optimizer), None))
 
 
 def test_a_given_limit_is_not_called_learned() -> None:
@@ -186,8 +195,8 @@ def test_a_given_limit_is_not_called_learned() -> None:
     optimizer = Optimizer({"x": (0.0, 1.0)}, constraints=[Constraint("g", threshold=1.0)], options=options)
     optimizer.tell({"x": 0.2}, 1.0, g=0.5)
     optimizer.tell({"x": 0.6}, 0.2, g=1.5)
-    (limit,) = limits(view(optimizer))
-    assert (limit.known, limit.value, limit.worst) == (True, 1.0, 0.5)
+    (line,) = limits(view(optimizer))
+    assert (line.known, line.limit.value, line.limit.deviation, line.worst) == (True, 1.0, 0.0, 0.5)
     assert count(view(optimizer)).violated == 1
     assert "1 (given)" in Page(render_report(optimizer)).text
 

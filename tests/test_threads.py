@@ -6,7 +6,9 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info
 
 from crashbo import Optimizer, Space
-from crashbo.search import Search
+from crashbo.history import History
+from crashbo.strategies.base import Suggested
+from crashbo.strategies.default import DefaultStrategy
 from crashbo.threads import few_threads
 
 
@@ -64,8 +66,13 @@ def test_several_threads_leave_the_limit_as_they_found_it() -> None:
 
 def test_suggestions_are_computed_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    search = Search.next
-    monkeypatch.setattr(Search, "next", lambda self: seen.append(blas_threads()) or search(self))
+    suggest = DefaultStrategy.suggest
+
+    def watched(self: DefaultStrategy, history: History) -> Suggested:
+        seen.append(blas_threads())
+        return suggest(self, history)
+
+    monkeypatch.setattr(DefaultStrategy, "suggest", watched)
     optimizer = Optimizer(Space({"x": (0.0, 1.0)}), seed=0)
     for x in (0.1, 0.4, 0.8):
         optimizer.tell({"x": x}, x)

@@ -7,8 +7,9 @@ from typing import Any
 
 from crashbo.optimizer import Optimizer
 from crashbo.plots.figures import plot_maps
+from crashbo.plots.history import thresholds
 from crashbo.plots.pole import animate_rollouts, plot_rollouts
-from crashbo.plots.run_figures import plot_convergence, plot_thresholds
+from crashbo.plots.run_figures import draw_thresholds, plot_convergence
 from crashbo.plots.views import View
 from crashbo.problems.pole import POLES, Evaluation, repeat, rollout
 from crashbo.problems.pole.lqr import SAFE_GAINS
@@ -83,6 +84,7 @@ class Demo:
             "tuned_cost": self.after.mean,
             "tuned_stable": self.after.stable,
             "thresholds": self.optimizer.thresholds,
+            "limits": {name: vars(limit) for name, limit in self.optimizer.limits.items()},
             "relation": self.optimizer.crash_relation,
             "storage": str(self.place),
             "study": self.place.study,
@@ -149,10 +151,11 @@ def _new_study(folder: Path, seed: int) -> Study:
 def _files(folder: Path, optimizer: Optimizer, shown: dict[str, Outcome]) -> tuple[Path, ...]:
     """Draw everything; the report comes first."""
     seen = View(optimizer)
+    limits = thresholds(seen)
     figures = {
         "surface.png": plot_maps(seen),
         "convergence.png": plot_convergence(seen),
-        "threshold.png": plot_thresholds(seen),
+        **({"threshold.png": draw_thresholds(limits)} if limits else {}),
         "rollouts.png": plot_rollouts(shown),
     }
     paths = [folder / name for name in figures]

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from crashbo.errors import InputError
 from crashbo.optimizer import Best, Optimizer
+from crashbo.options import Options
 from crashbo.outcome import CRASHED, Crash, Trial, as_scalar
 from crashbo.space import Space
 
@@ -26,7 +27,7 @@ class Result:
         best: the best guess; None without any trial.
         trials: all of them, in order.
         n_crashes: trials without a cost.
-        thresholds: the learned limits.
+        thresholds: the most probable limits; `optimizer.limits` has their standard deviations too.
         interrupted: whether it was stopped before all trials.
         optimizer: to go on with.
     """
@@ -64,10 +65,11 @@ def minimize(
         state: file to keep the state in, and to resume from if it exists.
         callbacks: called after every trial with optimizer and trial; True stops.
         progress: show a bar; None: if a person watches.
-        settings: of the `Optimizer`: constraints, direction, acquisition, seed, ...
+        settings: of the `Optimizer`: constraints, direction, strategy, seed, options, ... The options learn `n_trials`.
     """
     if isinstance(n_trials, bool) or not isinstance(n_trials, int) or n_trials < 1:
         raise InputError(f"`n_trials` must be an integer >= 1; got {n_trials!r}.")
+    settings = _with_horizon(settings, n_trials)
     optimizer = optimizer or _resume(state, space, settings) or _new(space, settings)
     interrupted = False
     console = Console(stderr=True)
@@ -88,7 +90,7 @@ def minimize(
                 trial = _one(rollout, optimizer)
                 if state is not None:
                     optimizer.save(state)
-                bar.update(task, completed=len(optimizer.trials), description=_caption(optimizer.trials))
+                bar.update(task, completed=len(optimizer.trials), description=_caption(optimizer))
                 if any([callback(optimizer, trial) is True for callback in callbacks]):  # noqa: C419 (call all)
                     interrupted = len(optimizer.trials) < n_trials
                     break
@@ -108,18 +110,35 @@ def minimize(
 def _resume(
     state: str | Path | None, space: Space | Mapping[str, Any] | None, settings: dict[str, Any]
 ) -> Optimizer | None:
-    """Load the state if there is one; refuse it if it belongs to another problem."""
+    """Load the state if there is one, with today's number of trials; refuse it if it belongs to another problem."""
     if state is None or not Path(state).exists():
         return None
-    loaded = Optimizer.load(state)
+    strategy = settings.get("strategy", "default")
+    own = None if isinstance(strategy, str) else strategy
+    saved = Optimizer.load(state, strategy=own).to_json()
+    saved["options"]["n_trials"] = settings["options"].n_trials
+    loaded = Optimizer.from_json(saved, strategy=own)
     if space is not None:
         wanted, found = _new(space, settings).to_json(), loaded.to_json()
-        for name in ("space", "constraints", "direction", "acquisition", "seed", "options"):
-            if json.dumps(wanted[name]) != json.dumps(found[name]):
+        for name in ("space", "constraints", "direction", "strategy", "acquisition", "seed", "options"):
+            if json.dumps(_problem(wanted[name])) != json.dumps(_problem(found[name])):
                 raise InputError(
                     f"`state` must belong to the same problem; {state} has another {name}. Use another file."
                 )
     return loaded
+
+
+def _with_horizon(settings: Mapping[str, Any], n_trials: int) -> dict[str, Any]:
+    """The settings, with the number of trials among the options unless these say another."""
+    options = settings.get("options") or Options()
+    if not isinstance(options, Options):
+        raise InputError(f"`options` must be crashbo.Options or None; got {options!r}.")
+    return {**settings, "options": replace(options, n_trials=options.n_trials or n_trials)}
+
+
+def _problem(value: Any) -> Any:
+    """What makes a problem the same: all settings but the number of trials."""
+    return {name: one for name, one in value.items() if name != "n_trials"} if isinstance(value, dict) else value
 
 
 def _new(space: Space | Mapping[str, Any] | None, settings: dict[str, Any]) -> Optimizer:
@@ -149,6 +168,7 @@ def _one(rollout: Callable[[dict[str, Any]], Any], optimizer: Optimizer) -> Tria
         raise
 
 
-def _caption(trials: tuple[Trial, ...]) -> str:
-    crashes = sum(trial.crashed for trial in trials)
-    return f"{len(trials) - crashes} succeeded, {crashes} crashed"
+def _caption(optimizer: Optimizer) -> str:
+    failed, crashed = int(optimizer.history.failed.sum()), sum(trial.crashed for trial in optimizer.trials)
+    words = f"{len(optimizer.trials) - failed} succeeded, {crashed} crashed"
+    return f"{words}, {failed - crashed} broke a limit" if failed > crashed else words

@@ -17,7 +17,7 @@ from crashbo.errors import InputError
 from crashbo.history import OBJECTIVE, Direction, History
 from crashbo.options import Options, options_from_json
 from crashbo.outcome import Constraint, Trial, check_outcome
-from crashbo.settings import Settings
+from crashbo.settings import Settings, strategy_in
 from crashbo.space import Space
 from crashbo.strategies import make_strategy
 from crashbo.strategies.base import Limit, Relation, Score, Strategy, Surrogate
@@ -39,6 +39,7 @@ class Reason:
         thresholds: the most probable limits then.
         relation: what crashes had to do with the objective then, as probabilities; empty while unknown.
         seconds: the suggestion took.
+        deviations: standard deviations of those limits.
     """
 
     mode: str
@@ -47,6 +48,7 @@ class Reason:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     relation: Mapping[str, float] = field(default_factory=dict)
+    deviations: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         if self.mode in ("initial", "given"):
@@ -267,10 +269,18 @@ class Optimizer:
             if found.mode == "initial":
                 return params, Reason("initial")
             surrogate = self.strategy.surrogate(history)
-        limits = {name: limit.value for name, limit in self._signed(surrogate.limits).items()}
+        limits = self._signed(surrogate.limits)
         relation = {} if surrogate.relation is None else asdict(surrogate.relation)
         seconds = time.perf_counter() - begin
-        return params, Reason(found.mode, found.value, found.success_probability, limits, seconds, relation)
+        return params, Reason(
+            found.mode,
+            found.value,
+            found.success_probability,
+            {name: limit.value for name, limit in limits.items()},
+            seconds,
+            relation,
+            {name: limit.deviation for name, limit in limits.items()},
+        )
 
     def _next_given(self) -> dict[str, Any] | None:
         """The first of the user's initial points that is neither out nor told."""
@@ -447,24 +457,22 @@ class Optimizer:
         draft.replace(target)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Optimizer":
-        """Read a state written by `save`."""
+    def load(cls, path: str | Path, *, strategy: Strategy | None = None) -> "Optimizer":
+        """Read a state written by `save`; `strategy` is the object, if it was one of your own."""
         try:
             state = json.loads(Path(path).read_text())
         except json.JSONDecodeError as error:
             raise InputError(f"`path` must be a file written by `save`; {path} is not JSON ({error}).") from error
-        return cls.from_json(state)
+        return cls.from_json(state, strategy=strategy)
 
 
 def _upgraded(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A state of version 0.1 in today's format. There, fixing the objective's hyperparameters meant the paper's method."""
-    paper = "objective" in state["options"].get("fixed", {}) or state["acquisition"] != "auto"
-    acquisition = state["acquisition"] if state["acquisition"] in ("auto", "mes", "mesco") else "auto"
+    """A state of version 0.1 in today's format."""
+    strategy, acquisition = strategy_in(state)
     pending = [
         {**one, "why": {name: value for name, value in one["why"].items() if name != "correlation"}}
         for one in state["pending"]
     ]
-    strategy = "paper" if paper else "default"
     return {**state, "strategy": strategy, "acquisition": acquisition, "pending": pending}
 
 

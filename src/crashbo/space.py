@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crashbo.errors import InputError
 from crashbo.parameters import Categorical, Float, Int, Kind, Parameter, cell_of, integer, log_cells
+from crashbo.sobol import sobol
 
 __all__ = ["Categorical", "Coordinates", "Float", "Int", "Parameter", "Space"]
 
@@ -176,12 +177,7 @@ class Space(Mapping[str, Parameter]):
 
     def sobol(self, n: int, seed: int) -> list[dict[str, Any]]:
         """Return the first n params of a scrambled Sobol sequence, spread more evenly than `sample`."""
-        from scipy.stats import qmc
-
-        count = _count(n)
-        sequence = qmc.Sobol(len(self), seed=np.random.default_rng(seed))
-        points = sequence.random_base2(max(count - 1, 0).bit_length())  # whole powers of two keep it balanced
-        return [self._at(row) for row in points[:count].tolist()]
+        return [self._at(row) for row in sobol(_count(n), len(self), seed).tolist()]
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict that `json` writes and reads back without loss."""

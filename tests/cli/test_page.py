@@ -16,8 +16,8 @@ def sessions() -> list[tuple[str, str]]:
 
 
 def words(text: str) -> list[str]:
-    """A text without its spacing; numbers with a point may differ between machines, those without may not."""
-    return re.sub(r"-?\d+\.\d+%?|─+", "#", text).split()
+    """A text without its spacing; numbers with a point and shares may differ between machines, others may not."""
+    return re.sub(r"-?\d+\.\d+%?|\d+%|─+", "#", text).split()
 
 
 def test_commands_do_what_the_page_shows(call: Call) -> None:

@@ -138,8 +138,7 @@ def test_the_model_suggests_and_gives_the_best_guess(call: Call) -> None:
     words = call("best").out
     assert "Best guess:\n  x = " in words
     assert "reach 2\n" in words
-    assert "objective" in words
-    assert "(learned)" in words
+    assert "Crashes are " in words  # and how sure that is
     assert "Best trial: 1, 0.1 m" in words
     table = call("status").out
     assert "3 finished, 1 crashed, 1 under way" in table

@@ -86,12 +86,14 @@ class QuickModel:
         about = {"basis": seen.basis, "count": len(seen.rows)}
         params = self.study.definition.space.sobol(len(seen.rows) + 1, 0)[-1]
         self.say(kind="model", ready=bool(told), problem="", **about)
-        beliefs = {"mode": "mes", "why": "mes", "success_probability": 0.75, "thresholds": {"objective": 4.0}}
+        limit = {"thresholds": {"objective": 4.0}, "deviations": {"objective": 0.5}}
+        beliefs = {"mode": "gain", "why": "gain", "success_probability": 0.75, **limit}
         expected = self._expected(params) if told else {}
         self.say(kind="offer", offer={"params": params, "beliefs": beliefs, "expected": expected}, problem="", **about)
         if told:
             best = {"params": params, "objective": [1.0, 0.1], "success_probability": 0.9, "feasible": True}
-            self.say(kind="best", best=best, limits={"objective": 4.0, "reach": 9.0}, **about)
+            limits = {"objective": [4.0, 0.5], "reach": [9.0, 1.0]}
+            self.say(kind="best", best=best, limits=limits, relation="Crashes are high values: 90%.", **about)
 
     def _expected(self, params: dict[str, Any]) -> dict[str, Any]:
         point = self.study.definition.space.encode(params)

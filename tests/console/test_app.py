@@ -56,7 +56,9 @@ def test_take_tell_and_see_it(client: Client) -> None:
     assert answer[:2] == (200, {"number": number})
     state = client.wait(lambda found: found["counts"]["finished"] == 1)
     assert state["trials"][number]["objective"] == 0.73
-    assert client.wait(lambda found: found["best"])["limits"] == {"objective": 4.0, "reach": 9.0}
+    state = client.wait(lambda found: found["best"])
+    assert state["limits"] == {"objective": [4.0, 0.5], "reach": [9.0, 1.0]}
+    assert state["relation"] == "Crashes are high values: 90%."
 
 
 def test_a_crash_with_reason_and_partial_values(client: Client) -> None:

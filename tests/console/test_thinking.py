@@ -46,18 +46,21 @@ def said(found: Thinker, kind: str) -> Any:
 
 def test_all_is_as_on_the_command_line(study: Study) -> None:
     steps = list(thinker(told(study)).look())
-    assert [one["kind"] for one in steps] == ["model", "offer", "best", "relation", "thresholds"]
+    assert [one["kind"] for one in steps] == ["model", "offer", "best"]
     outlook = look(reopen(study))
     assert steps[2]["best"]["params"] == outlook.best.params
     assert steps[2]["best"]["objective"] == [outlook.best.mean, outlook.best.std]
-    assert steps[4]["thresholds"] == outlook.thresholds
+    assert steps[2]["limits"] == {name: [one.value, one.deviation] for name, one in outlook.limits.items()}
+    assert steps[2]["relation"] == outlook.crash_relation
     asked = ask(reopen(study))
     assert asked is not None
     offer = steps[1]["offer"]
     assert offer["params"] == asked.params
     assert offer["beliefs"]["why"] == asked.why
     assert offer["beliefs"]["success_probability"] == asked.success_probability
-    assert offer["beliefs"]["thresholds"] == asked.thresholds
+    assert offer["beliefs"].get("thresholds", {}) == asked.thresholds
+    assert offer["beliefs"].get("deviations", {}) == asked.deviations
+    assert offer["beliefs"]["relation"] == asked.relation
 
 
 def test_an_empty_study_has_a_suggestion_but_no_model(study: Study) -> None:
@@ -96,7 +99,7 @@ def test_only_crashes_give_chances_but_no_cost(study: Study) -> None:
 def test_the_suggestion_is_where_the_map_says_to_try_next(study: Study) -> None:
     found = thinker(told(study, 7))
     offer = said(found, "offer")["offer"]
-    assert offer["beliefs"]["mode"] == "mesco"
+    assert offer["beliefs"]["mode"] == "gain"
     assert "acquisition" not in found.picture("kp", "kd", offer["params"])["layers"]
     map_ = found.picture("kp", "kd", offer["params"], acquisition=True)
     values = np.array(map_["layers"]["acquisition"]).reshape(CELLS, CELLS)
@@ -197,22 +200,22 @@ def test_the_queue_comes_first(study: Study) -> None:
 def test_without_new_results_nothing_is_fitted_again(study: Study) -> None:
     found = thinker(told(study))
     said(found, "model")
-    models = found.optimizer.surrogates() if found.optimizer else None
+    models = found.optimizer.surrogate().objective if found.optimizer else None
     Desk(study).start({"kp": 2.0, "kd": 0.5})
     said(found, "model")
     assert found.optimizer is not None
-    assert found.optimizer.surrogates() is models
+    assert found.optimizer.surrogate().objective is models
     assert len(found.optimizer.pending) == 1
     recording.add(study, {"kp": 1.0, "kd": 0.1}, 2.0, {"reach": 1.0})
     said(found, "model")
-    assert found.optimizer.surrogates() is not models
+    assert found.optimizer.surrogate().objective is not models
 
 
 def test_a_model_that_fails_still_suggests(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(self: Any) -> Any:
         raise NumericalError("no Cholesky factor")
 
-    monkeypatch.setattr("crashbo.optimizer.Optimizer.surrogates", broken)
+    monkeypatch.setattr("crashbo.optimizer.Optimizer.surrogate", broken)
     steps = list(thinker(told(study)).look())
     assert [one["kind"] for one in steps] == ["model", "offer"]
     assert "cannot be fitted" in steps[0]["problem"]

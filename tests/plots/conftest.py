@@ -10,8 +10,8 @@ FIXED = FixedModel(lengthscale=0.3, variance=1.0, noise_std=0.02)
 
 @pytest.fixture(scope="session")
 def one() -> Optimizer:
-    """One parameter: three costs, two crashes."""
-    optimizer = Optimizer({"gain": (0.0, 2.0)}, options=Options(initial=1, fixed={"objective": FIXED}))
+    """One parameter: three costs, two crashes that are high costs."""
+    optimizer = Optimizer({"gain": (0.0, 2.0)}, options=Options(initial=1, crashes="absorb"))
     for gain, cost in ((0.2, 0.5), (0.6, 2.0), (1.0, 1.0)):
         optimizer.tell({"gain": gain}, cost)
     for gain in (1.4, 1.8):

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 import crashbo
 from crashbo import CRASHED, Constraint, InputError, Optimizer, Options
@@ -13,29 +12,24 @@ from crashbo.problems import SYNTHETIC
 from tests.plots.conftest import FIXED
 
 
-@pytest.fixture(autouse=True)
-def plain_numbers():
-    with torch.no_grad():
-        yield
-
-
-def unit(optimizer: Optimizer, params: dict) -> torch.Tensor:
-    return torch.from_numpy(optimizer.space.encode(params)[None])
+def unit(optimizer: Optimizer, params: dict) -> np.ndarray:
+    return optimizer.space.encode(params)[None]
 
 
 def test_a_line_holds_mean_deviation_limit_and_success_of_the_model(one):
     line = data.line(one, points=21)
     (curve,) = line.curves
     assert line.axis.values.tolist() == pytest.approx(np.linspace(0, 2, 21).tolist())
-    models = one.surrogates()
+    models = one.surrogate()
     for index in (0, 7, 20):
         point = unit(one, {"gain": line.axis.values[index]})
-        mean, std = models.objective.moments(point)
-        assert curve.mean[index] == pytest.approx(float(mean))
-        assert curve.std[index] == pytest.approx(float(std))
-        assert line.success[index] == pytest.approx(float(models.log_success(point).exp()))
-    assert curve.threshold == models.objective.threshold
-    assert curve.label_level == curve.threshold
+        mean, std = models.moments(point)
+        assert curve.mean[index] == pytest.approx(float(mean[0]))
+        assert curve.std[index] == pytest.approx(float(std[0]))
+        assert line.success[index] == pytest.approx(float(models.success(point)[0]))
+    assert curve.limit == one.limits["objective"]
+    assert curve.label_level == curve.limit.value
+    assert curve.limit.deviation > 0
 
 
 def test_a_line_marks_every_trial_and_says_what_happened(one):
@@ -61,10 +55,15 @@ def test_the_acquisition_is_what_the_search_maximises(one):
     line = data.line(one, points=401)
     # The maximiser may lie between grid points: next to the next point the picture must be at its top.
     nearest = np.abs(line.axis.values - line.next).argmin()
+    assert line.acquisition.min() >= 0.0
     assert line.acquisition.max() <= 1.0
-    assert line.acquisition[nearest] > 0.99
-    assert line.mode == "mES"
-    assert line.unconstrained is None
+    assert line.acquisition[nearest] > 0.98
+    assert line.mode == "expected gain"
+    score = one.score()
+    at = unit(one, {"gain": line.next})
+    best = max(score(at)[0], score(np.array([unit(one, {"gain": x})[0] for x in line.axis.values])).max())
+    expected = max(float(score(unit(one, {"gain": line.axis.values[7]}))[0]), 0.0) / best
+    assert line.acquisition[7] == pytest.approx(expected)
 
 
 def test_costs_of_a_maximisation_keep_their_sign():
@@ -78,7 +77,9 @@ def test_costs_of_a_maximisation_keep_their_sign():
         one.tell({"x": 0.9}, CRASHED)
     above, below = data.line(up, points=9).curves[0], data.line(down, points=9).curves[0]
     assert above.mean.tolist() == pytest.approx((-below.mean).tolist())
-    assert above.threshold == pytest.approx(-below.threshold)
+    assert (above.limit is None) == (below.limit is None)
+    if above.limit is not None:
+        assert above.limit.value == pytest.approx(-below.limit.value)
     assert above.marks.y[:2].tolist() == [-0.5, -1.0]
 
 
@@ -86,13 +87,11 @@ def test_constraints_have_curves_of_their_own(two):
     line = data.line(two, "kd", at={"kp": 4.0}, points=9)
     assert [curve.output for curve in line.curves] == ["objective", "reach"]
     reach = line.curves[1]
-    models = two.surrogates()
+    models = two.surrogate()
     point = unit(two, {"kp": 4.0, "kd": line.axis.values[4]})
-    assert reach.mean[4] == pytest.approx(float(models.constraints["reach"].moments(point)[0]))
-    limit = models.limits["reach"]
-    assert reach.threshold == limit
-    expected = float(models.constraints["reach"].log_success(point, threshold=limit).exp())
-    assert reach.success[4] == pytest.approx(expected)
+    assert reach.mean[4] == pytest.approx(float(models.moments(point, "reach")[0][0]))
+    assert reach.limit == models.limits["reach"]
+    assert reach.success[4] == pytest.approx(float(models.success(point, "reach")[0]))
     assert reach.marks.numbers == (0, 1, 2, 4)  # the crashed trial said nothing about it
     assert reach.marks.failed.tolist() == [False, False, True, False]
     assert line.unconstrained is not None
@@ -109,20 +108,22 @@ def test_trials_far_from_a_slice_are_faint(two):
 
 def test_maps_hold_the_model_on_the_grid(two):
     maps = planes.maps(two, points=6)
-    models = two.surrogates()
+    models = two.surrogate()
     for row, column in ((0, 0), (2, 4), (5, 5)):
         point = unit(two, {"kp": maps.x.values[column], "kd": maps.y.values[row]})
-        mean, std = models.objective.moments(point)
-        assert maps.layer("mean").values[row, column] == pytest.approx(float(mean))
-        assert maps.layer("std").values[row, column] == pytest.approx(float(std))
-        both = float(models.log_success(point).exp())
-        assert maps.layer("success").values[row, column] == pytest.approx(both)
-        alone = float(models.log_constraints(point).exp())
+        mean, std = models.moments(point)
+        assert maps.layer("mean").values[row, column] == pytest.approx(float(mean[0]))
+        assert maps.layer("std").values[row, column] == pytest.approx(float(std[0]))
+        assert maps.layer("success").values[row, column] == pytest.approx(float(models.success(point)[0]))
+        alone = float(models.success(point, "reach")[0])
         assert maps.layer("success", "reach").values[row, column] == pytest.approx(alone)
     assert maps.best == (two.best().params["kp"], two.best().params["kd"])
     suggestion = Optimizer.from_json(two.to_json()).ask()
     assert maps.next == (suggestion["kp"], suggestion["kd"])
     assert maps.marks.failed.tolist() == [False, False, True, True, False]
+    assert maps.marks_of(maps.layer("success")) is maps.marks
+    assert maps.marks_of(maps.layer("mean")).failed.tolist() == [False, False, False, True, False]  # it crashed
+    assert maps.marks_of(maps.layer("mean", "reach")).failed.tolist() == [False, False, True, False]
     assert maps.safe_level == 0.95
     assert {layer.quantity for layer in maps.layers if layer.output == "reach"} == {"mean", "std", "success"}
 
@@ -154,7 +155,7 @@ def test_a_map_over_log_and_category_is_the_model_there(mixed):
     maps = planes.maps(mixed, "filter", "kd", points=5, quantities=("mean",))
     best = mixed.best().params
     params = best | {"filter": "bessel", "kd": 1e-1}
-    mean = float(mixed.surrogates().objective.moments(unit(mixed, params))[0])
+    mean = float(mixed.surrogate().moments(unit(mixed, params))[0][0])
     assert maps.layer("mean").values[2, 2] == pytest.approx(mean)
     assert maps.held == {"kp": best["kp"], "order": best["order"]}
     assert set(maps.marks.x) <= {0.0, 1.0, 2.0}

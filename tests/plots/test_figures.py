@@ -32,10 +32,10 @@ def test_the_model_is_drawn_as_computed(one, theme):
     (mean,) = [one for one in top.lines if one.get_label() == "posterior mean"]
     assert mean.get_ydata().tolist() == line.curves[0].mean.tolist()
     assert marks(top, "succeeded").tolist() == [[0.2, 0.5], [0.6, 2.0], [1.0, 1.0]]
-    assert marks(top, "crashed: value unknown")[:, 1].tolist() == [line.curves[0].threshold] * 2
+    assert marks(top, "crashed: value unknown")[:, 1].tolist() == [line.curves[0].limit.value] * 2
     assert middle.lines[0].get_ydata().tolist() == line.success.tolist()
     assert bottom.get_xlim() == (0.0, 2.0)
-    assert {"best guess", "next point", "learned limit", "acquisition (mES)"} <= labels(figure)
+    assert {"best guess", "next point", "learned limit", "score (expected gain)"} <= labels(figure)
     assert figure.get_facecolor()[:3] != (1, 1, 1) if theme == "dark" else True
 
 
@@ -45,8 +45,10 @@ def test_maps_are_drawn_as_computed(two):
     first = figure.axes[0]
     (mesh,) = [one for one in first.collections if isinstance(one, QuadMesh)]
     assert mesh.get_array().ravel().tolist() == maps.layer("mean").values.ravel().tolist()
-    assert marks(first, "succeeded").shape == (3, 2)
-    assert marks(first, "failed").tolist() == [[5.0, 0.4], [8.0, 0.9]]
+    assert marks(first, "succeeded").shape == (4, 2)
+    assert marks(first, "failed").tolist() == [[8.0, 0.9]]  # on the map of costs: what crashed
+    success = next(axes for axes in figure.axes if axes.get_title() == "success probability")
+    assert marks(success, "failed").tolist() == [[5.0, 0.4], [8.0, 0.9]]
     assert first.get_xlabel() == "kp [N/m]"
     titles = {axes.get_title() for axes in figure.axes}
     assert {"cost, mean", "success probability", "reach, mean", "probability that reach holds"} <= titles
@@ -102,7 +104,7 @@ def test_convergence_marks_crashes_apart_from_costs(two):
     assert strip.lines[0].get_xdata().tolist() == [3]
     drawn = {line.get_label(): line.get_xdata().tolist() for line in axes.lines}
     assert drawn["succeeded"] == [0, 1, 4]
-    assert drawn["constraint violated"] == [2]
+    assert drawn["limit broken"] == [2]
 
 
 def test_thresholds_show_the_truth_where_it_is_known(two):
@@ -111,22 +113,24 @@ def test_thresholds_show_the_truth_where_it_is_known(two):
     assert "true limit" not in labels(plots.plot_thresholds(two))
 
 
-@pytest.mark.parametrize(("working", "shown"), [([1.0, 1.2, 1.3], True), ([math.nan, 1.2, math.nan], False)])
-def test_a_limit_known_at_single_trials_only_is_not_in_the_legend(working, shown):
-    numbers = np.array([1, 2, 3])
-    expected, worst = np.array([1.1, 1.3, 1.4]), np.array([0.9, 1.0, 1.1])
-    path = history.ThresholdPath("objective", "cost", numbers, expected, np.array(working), worst, np.array([2]))
-    assert ("limit the model works with" in labels(run_figures.draw_thresholds([path]))) == shown
-    traces = run_interactive.draw_thresholds([path]).data
-    assert ("limit the model works with" in [one.name for one in traces]) == shown
+def test_a_limit_that_is_known_once_is_a_point_with_a_bar():
+    numbers, worst = np.array([1, 2, 3, 4, 5]), np.array([0.9, 1.0, 1.1, 1.1, 1.2])
+    limit = np.array([1.2, math.nan, math.nan, 1.3, 1.4])
+    path = history.ThresholdPath("objective", "cost", numbers, limit, 0.1 + 0 * limit, worst, np.array([2]))
+    assert path.alone.tolist() == [True, False, False, False, False]
+    axes = run_figures.draw_thresholds([path]).axes[0]
+    assert [bar.lines[0].get_xdata().tolist() for bar in axes.containers] == [[1]]
+    traces = [one for one in run_interactive.draw_thresholds([path]).data if one.name == "± its standard deviation"]
+    assert [one.mode for one in traces] == ["markers", "lines"]
+    assert traces[1].y == pytest.approx([1.2, 1.3, 1.5, 1.4])
 
 
 def test_without_a_limit_there_is_no_picture_of_it():
     optimizer = Optimizer({"x": (0.0, 1.0)}, constraints=[crashbo.Constraint("g", threshold=1.0)])
     optimizer.tell({"x": 0.5}, 1.0, g=0.2)
-    with pytest.raises(InputError, match="must have a limit to learn"):
+    with pytest.raises(InputError, match="must have a learned limit"):
         plots.plot_thresholds(optimizer)
-    with pytest.raises(InputError, match="must have a limit to learn"):
+    with pytest.raises(InputError, match="must have a learned limit"):
         interactive.plot_thresholds(optimizer)
 
 
@@ -146,7 +150,7 @@ def test_the_interactive_model_is_drawn_as_computed(one):
     line = data.line(one, points=31)
     figure = interactive.draw_line(line)
     assert trace(figure, "mean").y == pytest.approx(line.curves[0].mean, rel=1e-5)
-    assert trace(figure, "learned limit").y == (line.curves[0].threshold,) * 2
+    assert trace(figure, "learned limit").y == (line.curves[0].limit.value,) * 2
     assert trace(figure, "crashed: value unknown").text == ("trial 3: crashed: fell", "trial 4: crashed: fell")
     assert trace(figure, "next point").x == (line.next,)
 
@@ -155,7 +159,7 @@ def test_interactive_maps_are_drawn_as_computed(two):
     maps = planes.maps(two, points=7)
     figure = interactive.draw_maps(maps)
     assert trace(figure, "cost, mean").z.ravel() == pytest.approx(maps.layer("mean").values.ravel(), rel=1e-5)
-    assert len(trace(figure, "failed").x) == 2
+    assert len(trace(figure, "failed").x) == 1
     single = interactive.draw_layer(maps, maps.layer("acquisition"))
     assert trace(single, "next point").x == (maps.next[0],)
 

@@ -19,12 +19,15 @@ def test_limits_are_those_of_the_optimizer_after_so_many_trials(two):
     for count in (2, 4, 5):
         state = two.to_json()
         past = Optimizer.from_json({**state, "trials": state["trials"][:count], "pending": []})
-        assert reach.expected[count - 1] == pytest.approx(past.thresholds["reach"])
-        assert reach.working[count - 1] == pytest.approx(past.surrogates().thresholds["reach"])
+        known = past.limits.get("reach")
+        assert np.isnan(reach.limit[count - 1]) == (known is None)
+        if known is not None:
+            assert reach.limit[count - 1] == pytest.approx(known.value)
+            assert reach.deviation[count - 1] == pytest.approx(known.deviation)
     assert reach.worst.tolist() == [0.3, 0.6, 0.6, 0.6, 0.8]
     assert reach.failures.tolist() == [3]
     assert reach.true == 1.0
-    assert paths["objective"].failures.tolist() == [4]
+    assert np.isfinite(reach.limit[2:]).all()
 
 
 def test_few_fits_are_spread_evenly_and_the_last_trial_is_one(two):
@@ -32,28 +35,13 @@ def test_few_fits_are_spread_evenly_and_the_last_trial_is_one(two):
     assert path.trials.tolist() == [1, 3, 5]
 
 
-def test_kept_hyperparameters_end_at_the_same_limit():
-    optimizer = Optimizer({"x": (0.0, 1.0)}, options=Options(crashes="absorb"))
-    for x, cost in ((0.1, 1.0), (0.3, 0.2), (0.5, 0.7), (0.6, 1.5)):
-        optimizer.tell({"x": x}, cost)
-    optimizer.tell({"x": 0.9}, CRASHED)
-    (kept,) = history.thresholds(optimizer, refit=False)
-    (fresh,) = history.thresholds(optimizer, refit=True, fits=2)
-    assert kept.expected[-1] == pytest.approx(optimizer.thresholds["objective"])
-    assert fresh.expected[-1] == pytest.approx(optimizer.thresholds["objective"])
-    assert np.isfinite(kept.expected).all()
-
-
-def test_what_was_seen_later_does_not_bound_an_earlier_limit():
-    optimizer = Optimizer({"x": (0.0, 1.0)}, options=Options(crashes="absorb"))
-    costs = (1.0, 0.2, 0.7, 1.5)
-    for x, cost in zip((0.1, 0.3, 0.5, 0.6), costs, strict=True):
-        optimizer.tell({"x": x}, cost)
-    optimizer.tell({"x": 0.9}, CRASHED)
-    final = optimizer.surrogates().objective.fit
-    for count in (1, 3, 4):
-        floor = history._first(final, count).given.rule.floor
-        assert final.offset + final.scale * floor == pytest.approx(max(costs[:count]))
+def test_looking_back_changes_nothing(two):
+    before = two.limits
+    memory = two.strategy.memory
+    kept = dict(memory._kept)
+    history.thresholds(two)
+    assert memory._kept == kept  # what the optimizer has learned is still there
+    assert two.limits == before
 
 
 def test_a_known_limit_is_not_followed():

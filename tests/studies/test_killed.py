@@ -58,8 +58,8 @@ def check(study: Study, folder: Path, before: dict[int, float | None], total: in
     assert before.items() <= now.items()
     assert len(now) == total
     records = study.records()
-    assert counts(records)["pending"] == 0
-    assert counts(records)["crashed"] == 0  # a lost worker is no crash
+    assert counts(study.definition, records)["pending"] == 0
+    assert counts(study.definition, records)["crashed"] == 0  # a lost worker is no crash
     assert all(record.objective == record.params["x"] for record in records if record.status == "finished")
     begun = [int(line) for line in (folder / "started").read_text().split()]
     assert len(begun) == len(set(begun))  # no trial was given to two programs
@@ -123,4 +123,4 @@ def test_ctrl_c_leaves_finished_trials_and_a_transient_one(tmp_path: Path) -> No
     child = study.trial(2).user_attrs["crashbo:worker"]["child"]["pid"]
     assert gone(child)
     opened = open_study(find_place(str(tmp_path / "crashbo.db")))
-    assert counts(opened.records())["finished"] == 2
+    assert counts(opened.definition, opened.records())["finished"] == 2

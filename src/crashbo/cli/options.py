@@ -15,6 +15,10 @@ StorageOption = Annotated[
 StudyOption = Annotated[
     str | None, typer.Option("--study", help="The study's name; also CRASHBO_STUDY.  [default: the only one]")
 ]
+StrategyOption = Annotated[
+    str | None,
+    typer.Option("--strategy", metavar="NAME", help="default, or paper: the paper's method.  [default: default]"),
+]
 FloatOption = Annotated[list[str] | None, typer.Option("--float", metavar="NAME LOW HIGH", help="A real number.")]
 LogOption = Annotated[
     list[str] | None, typer.Option("--log", metavar="NAME LOW HIGH", help="A real number on a log scale.")

@@ -1,4 +1,4 @@
-"""Commands that record what came of a trial. They write first and never import torch."""
+"""Commands that record what came of a trial. They write first and need no model."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

@@ -20,6 +20,7 @@ from crashbo.cli.options import (
     LogOption,
     RiskOption,
     StorageOption,
+    StrategyOption,
     StudyOption,
     UnitOption,
     print_json,
@@ -55,6 +56,7 @@ def run(
     constraints: ConstraintOption = None,
     maximize: MaximizeOption = False,
     seed: SeedChoice = None,
+    strategy: StrategyOption = None,
     units: UnitOption = None,
     risk: RiskOption = None,
     crash_budget: BudgetOption = None,
@@ -68,7 +70,7 @@ def run(
     parameters in CRASHBO_KP and CRASHBO_PARAMS. A non-zero exit, a signal or a timeout is a crash.
     """
     options = {"risk": risk, "crash_budget": crash_budget}
-    definition = define(space, floats, logscale, ints, choices, constraints, maximize, seed, units, options)
+    definition = define(space, floats, logscale, ints, choices, constraints, maximize, seed, units, options, strategy)
     codes = _codes(transient_exit)
     if shutil.which(command[0]) is None and "{" not in command[0]:
         raise InputError(f"`command` must be a program that can be found; got {command[0]!r}. Check its path.")
@@ -164,7 +166,7 @@ class _Display:
         from crashbo.studies.study import best_seen, counts
 
         records = self.study.records()
-        tally = counts(records)
+        tally = counts(self.study.definition, records)
         seen = best_seen(self.study.definition, records)
         best = "" if seen is None else f"best {seen.objective:.6g} (trial {seen.number})"
         done, self.crashed = tally["finished"] + tally["crashed"], tally["crashed"]
@@ -202,7 +204,7 @@ def _conclude(study: "Study", json_output: bool, interrupted: bool) -> None:
     from crashbo.studies.study import best_seen, counts
 
     records = study.records()
-    tally = counts(records)
+    tally = counts(study.definition, records)
     outlook = None
     if tally["finished"] + tally["crashed"] and not interrupted:
         from crashbo.studies.model import look
@@ -211,7 +213,7 @@ def _conclude(study: "Study", json_output: bool, interrupted: bool) -> None:
     seen = best_seen(study.definition, records)
     if json_output:
         trial = None if seen is None else {"number": seen.number, "objective": seen.objective, "params": seen.params}
-        best = None if outlook is None else vars(outlook.best)
+        best = None if outlook is None else {**vars(outlook.best), **outlook.to_json()}
         print_json({"counts": tally, "interrupted": interrupted, "best": best, "best_trial": trial})
         return
     words = "Interrupted; the same command goes on from here. " if interrupted else ""

@@ -16,6 +16,7 @@ from crashbo.cli.options import (
     LogOption,
     RiskOption,
     StorageOption,
+    StrategyOption,
     StudyOption,
     UnitOption,
     print_json,
@@ -41,6 +42,7 @@ def new(
     constraints: ConstraintOption = None,
     maximize: MaximizeOption = False,
     seed: SeedChoice = None,
+    strategy: StrategyOption = None,
     units: UnitOption = None,
     risk: RiskOption = None,
     crash_budget: BudgetOption = None,
@@ -50,7 +52,7 @@ def new(
 ) -> None:
     """Make a study: `crashbo new --float kp 0 10 --log kd 1e-3 1 --constraint reach`, or --space space.yaml."""
     options = {"risk": risk, "crash_budget": crash_budget}
-    definition = define(space, floats, logs, ints, choices, constraints, maximize, seed, units, options)
+    definition = define(space, floats, logs, ints, choices, constraints, maximize, seed, units, options, strategy)
     if definition is None:
         raise InputError("`space` must have a parameter; got none. Say --float NAME LOW HIGH or --space FILE.")
     from crashbo.cli.tables import define_words
@@ -76,6 +78,7 @@ def define(
     seed: int | None,
     units: list[str] | None,
     options: Mapping[str, Any],
+    strategy: str | None = None,
 ) -> "Definition | None":
     """Return what the options and the file say together; None if they name no parameter."""
     from crashbo.studies.files import make_definition, read_definition
@@ -94,6 +97,8 @@ def define(
         found["direction"] = "maximize"
     if seed is not None:
         found["seed"] = seed
+    if strategy is not None:
+        found["strategy"] = strategy
     given = {name: value for name, value in options.items() if value is not None}
     found["options"] = (found.get("options") or {}) | given
     return make_definition(**found | {"parameters": parameters}) if parameters else None
@@ -131,7 +136,7 @@ def _open(storage: str | None, study: str | None) -> "Study":
     from crashbo.studies.storage import find_place
     from crashbo.studies.study import open_study
 
-    return open_study(find_place(storage, study))
+    return open_study(find_place(storage, study), quick=True)
 
 
 def ask(
@@ -163,11 +168,13 @@ def _asked_json(asked: Any) -> dict[str, Any]:
         "why": asked.why,
         "success_probability": asked.success_probability,
         "thresholds": dict(asked.thresholds),
+        "deviations": dict(asked.deviations),
+        "relation": dict(asked.relation),
     }
 
 
 def status(
-    model: Annotated[bool, typer.Option("--model/--no-model", help="Fit the model: thresholds and best guess.")] = True,
+    model: Annotated[bool, typer.Option("--model/--no-model", help="Fit the model: limits and best guess.")] = True,
     last: Annotated[int | None, typer.Option(min=1, help="Only the last trials.")] = None,
     storage: StorageOption = None,
     study: StudyOption = None,
@@ -180,7 +187,7 @@ def status(
     from crashbo.studies.transfer import export_json
 
     records = opened.records()
-    tally = counts(records)
+    tally = counts(opened.definition, records)
     outlook = None
     if model and tally["finished"] + tally["crashed"]:
         from crashbo.studies.model import look
@@ -197,7 +204,10 @@ def status(
             "counts": tally,
             "best_trial": None if seen is None else seen.number,
             "best": None if outlook is None else vars(outlook.best),
-            "learned_thresholds": None if outlook is None else dict(outlook.thresholds),
+            "learned_thresholds": None if outlook is None else outlook.to_json()["thresholds"],
+            "limits": None if outlook is None else outlook.to_json()["limits"],
+            "relation": None if outlook is None else outlook.to_json()["relation"],
+            "crash_relation": None if outlook is None else outlook.crash_relation,
         }
     )
 
@@ -213,7 +223,7 @@ def best(storage: StorageOption = None, study: StudyOption = None, json_output: 
     seen = best_seen(opened.definition, opened.records())
     if json_output:
         trial = None if seen is None else {"number": seen.number, "objective": seen.objective, "params": seen.params}
-        print_json({**vars(outlook.best), "thresholds": dict(outlook.thresholds), "best_trial": trial})
+        print_json({**vars(outlook.best), **outlook.to_json(), "best_trial": trial})
     else:
         typer.echo(best_words(opened.definition, outlook, seen))
 

@@ -61,7 +61,9 @@ def asked_words(definition: Definition, asked: "Asked") -> str:
 
 
 def best_words(definition: Definition, outlook: "Outlook", seen: Record | None) -> str:
-    """The best guess, the limits and the best trial in words."""
+    """The best guess, the limits, what crashes have to do with the objective, and the best trial, in words."""
+    from crashbo.strategies.words import describe_limit
+
     guess = outlook.best
     unit = definition.units.get("objective", "")
     lines = ["Best guess:", *valued(definition, guess.params)]
@@ -70,12 +72,13 @@ def best_words(definition: Definition, outlook: "Outlook", seen: Record | None) 
     lines.append(f"  success probability: {guess.success_probability:.1%}")
     if not guess.feasible:
         lines.append("  No point is safe enough yet: this one is the most likely to succeed.")
-    if outlook.thresholds:
+    if outlook.limits:
         given = {one.name for one in definition.constraints if one.threshold is not None}
-        limits = [
-            f"{name} {value:.4g}{'' if name in given else ' (learned)'}" for name, value in outlook.thresholds.items()
-        ]
+        learned = {name: "" if name in given else " (learned)" for name in outlook.limits}
+        limits = [f"{name} {describe_limit(one)}{learned[name]}" for name, one in outlook.limits.items()]
         lines.append(f"Limits: {', '.join(limits)}")
+    if outlook.relation is not None:
+        lines.append(outlook.crash_relation)
     if seen is not None:
         lines.append(f"Best trial: {seen.number}, {seen.objective:.6g} {unit}".rstrip())
     return "\n".join(lines)
@@ -104,15 +107,17 @@ def print_status(study: Study, records: Sequence[Record], outlook: "Outlook | No
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=200)  # a file or a pipe has no width
-    tally = counts(list(records))
+    tally = counts(study.definition, records)
     done = f"{tally['finished']} finished, {tally['crashed']} crashed, {tally['pending']} under way"
+    broken = tally["failed"] - tally["crashed"]
+    done += f", {broken} broke a limit" if broken else ""
     skipped = sum(record.word == "skipped" for record in records)
     done += f", {skipped} skipped" if skipped else ""
     console.print(f"Study {study.place.study!r} in {study.place}: {done}", soft_wrap=True)
     if records:
         console.print(_table(study.definition, records[-last:] if last else records))
     if outlook is not None:
-        seen = best_seen(study.definition, list(records))
+        seen = best_seen(study.definition, records)
         console.print(best_words(study.definition, outlook, seen), markup=False, soft_wrap=True)
 
 
@@ -128,7 +133,9 @@ def _table(definition: Definition, records: Sequence[Record]) -> Any:
         table.add_column(Text(definition.label(name)), justify="right", min_width=6)
     table.add_column("reason", overflow="fold", ratio=1)
     for record in records:
-        table.add_row(*(Text(cell) for cell in _cells(definition, record)), style=_STYLES[record.status])
+        failed = record.failed_under(definition.constraints)
+        style = _STYLES["crashed" if failed else record.status]
+        table.add_row(*(Text(cell) for cell in _cells(definition, record)), style=style)
     return table
 
 

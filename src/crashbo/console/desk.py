@@ -1,4 +1,4 @@
-"""Everything the page can write. Each one only writes: none waits for the model, and none imports torch."""
+"""Everything the page can write. Each one only writes: none waits for the model."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -13,6 +13,7 @@ from crashbo.console.forms import REASON_LIMIT, Form
 from crashbo.console.snapshot import BY, EXPECTED, Reader, find_row
 from crashbo.errors import CrashBOError, InputError
 from crashbo.integrations.optuna import records
+from crashbo.integrations.optuna.internals import set_param, set_state, set_user_attribute
 from crashbo.integrations.optuna.records import RETRY_OF, SKIPPED
 from crashbo.integrations.optuna.space import distribution_of
 from crashbo.outcome import VIOLATED
@@ -39,7 +40,7 @@ class Offer:
         basis: the fingerprint of the study it was computed for.
         count: how many trials the study had then.
         params: to try.
-        beliefs: why, mode, success_probability, thresholds: as kept with a trial.
+        beliefs: why, mode, success_probability, thresholds and so on: as kept with a trial.
         expected: mean and standard deviation of the cost, and of each constraint.
         retry_of: the transient trial that this one tries again.
         waiting: the number of the queued trial that this one is.
@@ -133,37 +134,33 @@ class Desk:
     def _take_waiting(self, offer: Offer, number: int, by: str) -> int:
         """Start a trial of the queue; the storage lets one process do so."""
         trial = self.study.trial(number)
-        storage: Any = self.study.inner._storage
         with self.study.guarded():
             try:
-                mine = storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING)
+                mine = set_state(self.study.inner, trial, TrialState.RUNNING)
             except optuna.exceptions.UpdateFinishedTrialError:
                 mine = False
             if not mine:
                 raise TakenError(f"Someone else has just taken this one: it is trial {number}.")
             for name, parameter in self.study.definition.space.items():
-                one = distribution_of(parameter)
-                storage.set_trial_param(trial._trial_id, name, one.to_internal_repr(offer.params[name]), one)
+                set_param(self.study.inner, trial, name, offer.params[name], distribution_of(parameter))
             for key, value in self._trial(offer, TrialState.RUNNING, by).user_attrs.items():
-                storage.set_trial_user_attr(trial._trial_id, key, value)
+                set_user_attribute(self.study.inner, trial, key, value)
         return number
 
     def _skip_waiting(self, number: int) -> None:
         trial = self.study.trial(number)
-        storage: Any = self.study.inner._storage
         with self.study.guarded():
             if trial.state != TrialState.WAITING:
                 raise TakenError(f"Someone else has just taken this one: it is trial {number}.")
-            storage.set_trial_user_attr(trial._trial_id, SKIPPED, "skipped")
-            storage.set_trial_state_values(trial._trial_id, TrialState.PRUNED)
+            set_user_attribute(self.study.inner, trial, SKIPPED, "skipped")
+            set_state(self.study.inner, trial, TrialState.PRUNED)
 
     def _withdraw(self, number: int) -> None:
         """End a trial that lost the race; it is none."""
         trial = self.study.trial(number)
-        storage: Any = self.study.inner._storage
         with self.study.guarded():
-            storage.set_trial_user_attr(trial._trial_id, SKIPPED, "taken by someone else")
-            storage.set_trial_state_values(trial._trial_id, TrialState.PRUNED)
+            set_user_attribute(self.study.inner, trial, SKIPPED, "taken by someone else")
+            set_state(self.study.inner, trial, TrialState.PRUNED)
 
     # --- end -------------------------------------------------------------------------------------
 

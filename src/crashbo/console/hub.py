@@ -1,4 +1,4 @@
-"""What everyone sees: the study, the suggestion, the best guess; kept up to date, told to all who listen. No torch."""
+"""What everyone sees: the study, the suggestion, the best guess; kept up to date, told to all who listen."""
 
 import hashlib
 import json
@@ -29,9 +29,8 @@ class Beliefs:
     Attributes:
         offer: the suggestion, until it is taken.
         best: as JSON.
-        limits: that the models work with, close to the worst value that worked.
-        thresholds: expected values of the same.
-        relation: what crashes have to do with the cost, in words.
+        limits: value and standard deviation, by output; one with nothing to say is absent.
+        relation: what crashes have to do with the cost and how sure that is, in words; empty while unknown.
         basis: of the models that are fitted now.
         ready: whether there is a model to ask.
         problem: why there is none, for people.
@@ -40,8 +39,7 @@ class Beliefs:
 
     offer: Offer | None = None
     best: dict[str, Any] | None = None
-    limits: dict[str, float] = field(default_factory=dict)
-    thresholds: dict[str, float] = field(default_factory=dict)
+    limits: dict[str, list[float]] = field(default_factory=dict)
     relation: str = ""
     basis: str = ""
     ready: bool = False
@@ -178,13 +176,11 @@ class Hub:
                 made = _offer(said)
                 beliefs.offer = None if made.key in self._over else made
             elif kind == "best":
-                beliefs.best, beliefs.limits, beliefs.thresholds = said["best"], said["limits"], {}
+                beliefs.best, beliefs.limits, beliefs.relation = said["best"], said["limits"], said["relation"]
             elif kind == "failed":
                 beliefs.failed, beliefs.offer = True, None
                 self._look_again = time.monotonic() + _AGAIN_SECONDS
-            beliefs.relation = said.get("relation", beliefs.relation)
             beliefs.problem = said.get("problem", beliefs.problem)
-            beliefs.thresholds = dict(said.get("thresholds", beliefs.thresholds))
             self._announce()
 
     def wrote(self) -> None:
@@ -256,7 +252,6 @@ class Hub:
             "offer": self._offer_json(),
             "best": beliefs.best,
             "limits": beliefs.limits,
-            "thresholds": beliefs.thresholds,
             "relation": beliefs.relation,
             "model": {
                 "ready": beliefs.ready,

@@ -1,4 +1,4 @@
-"""The console's end of the computing process: starts it, asks it, and starts it again if it dies. No torch here."""
+"""The console's end of the computing process: starts it, asks it, and starts it again if it dies."""
 
 import contextlib
 import json

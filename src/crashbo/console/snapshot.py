@@ -1,4 +1,4 @@
-"""A study as the page shows it: a row for each trial, and what changed since the last look. No torch here."""
+"""A study as the page shows it: a row for each trial, and what changed since the last look."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from crashbo.studies.workers import WORKER
 
 BY, EXPECTED = "crashbo:by", "crashbo:expected"  # user attributes of a trial
 _ATTEMPTS = 5  # to read a study that others are writing to
-_BELIEFS = ("why", "mode", "success_probability", "thresholds")
+_BELIEFS = ("why", "mode", "success_probability", "thresholds", "deviations")
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,13 @@ class Snapshot:
         records: every trial, corrections applied, by number.
         rows: the same as JSON for the page.
         basis: a fingerprint of all that suggestions depend on.
+        tally: how many trials are finished, crashed, pending and ignored, and how many failed.
     """
 
     records: tuple[Record, ...]
     rows: tuple[Mapping[str, Any], ...]
     basis: str
-
-    @property
-    def tally(self) -> dict[str, int]:
-        """How many trials are finished, crashed, pending and ignored."""
-        return counts(list(self.records))
+    tally: Mapping[str, int]
 
 
 @dataclass
@@ -71,7 +68,8 @@ class Reader:
             make_row(self.study.definition, record, known[record.number], changes.get(record.number, ()))
             for record in found
         )
-        self.last, self.key = Snapshot(tuple(found), rows, fingerprint(rows)), key
+        tally = counts(self.study.definition, found)
+        self.last, self.key = Snapshot(tuple(found), rows, fingerprint(rows), tally), key
         return self.last
 
 
@@ -120,6 +118,8 @@ def make_row(
         "why": why(beliefs),
         "success_probability": beliefs.get("success_probability"),
         "thresholds": beliefs.get("thresholds") or {},
+        "deviations": beliefs.get("deviations") or {},
+        "failed": record.failed_under(definition.constraints),
     }
 
 
@@ -192,7 +192,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 def best_trial(study: Study, snapshot: Snapshot) -> int | None:
     """The number of the best measured trial that broke no limit."""
-    found = best_seen(study.definition, list(snapshot.records))
+    found = best_seen(study.definition, snapshot.records)
     return None if found is None else found.number
 
 

@@ -1,19 +1,17 @@
-"""What the model says about a study, as plain numbers for the page. This imports torch."""
+"""What the model says about a study, as plain numbers for the page."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from crashbo.console.snapshot import Reader, Snapshot
 from crashbo.errors import InputError, NumericalError
+from crashbo.history import OBJECTIVE
 from crashbo.integrations.optuna.records import Record
-from crashbo.models.surrogates import OBJECTIVE
 from crashbo.optimizer import Optimizer, Reason, Suggestion
 from crashbo.plots.views import View
 from crashbo.space import Space
@@ -22,7 +20,6 @@ from crashbo.studies.study import Study
 
 CELLS, STEPS = 41, 101  # of a map along each axis, of a line
 _SKIPS = 20  # how many skipped suggestions are kept away from
-_EXPECT_UP_TO = 100  # trials; beyond, the expected limits take too long for a page
 
 
 @dataclass
@@ -51,10 +48,13 @@ class Thinker:
         offer = self._offer()
         yield {"kind": "offer", **self._about(), "offer": offer, "problem": self.problem}
         if self._has_model():
-            yield {"kind": "best", **self._about(), "best": self._best(), "limits": self._working()}
-            yield {"kind": "relation", **self._about(), "relation": self._known.crash_relation}
-            if len(self._known.trials) <= _EXPECT_UP_TO:
-                yield {"kind": "thresholds", **self._about(), "thresholds": self._expected()}
+            yield {
+                "kind": "best",
+                **self._about(),
+                "best": self._best(),
+                "limits": {name: [one.value, one.deviation] for name, one in self._known.limits.items()},
+                "relation": "" if self._known.relation is None else self._known.crash_relation,
+            }
 
     def _about(self) -> dict[str, Any]:
         return {"basis": self._seen.basis, "count": len(self._seen.rows)}
@@ -76,13 +76,13 @@ class Thinker:
         sampler = use_sampler(self.study)
         before, self.snapshot = self.optimizer, self.reader.read()
         with self.study.guarded():
-            fresh: Optimizer = sampler.optimizer(self.study.inner)
+            fresh = sampler.optimizer(self.study.inner)
         if before is not None:
             fresh.adopt(before)
         self.optimizer, self.problem = fresh, ""
         try:
             if self._has_model():
-                fresh.surrogates()
+                fresh.surrogate()
         except NumericalError as error:
             self.problem = f"The model cannot be fitted to these trials ({error})."
 
@@ -123,19 +123,13 @@ class Thinker:
                 return copy.ask()
         except NumericalError as error:
             self.problem = f"The model cannot choose a point ({error})."
-        number = int(copy.to_json()["asked"])
+        number = copy.history.asked
         return Suggestion(copy.space.sobol(number + 1, copy.seed)[-1], number, Reason("initial"))
 
     def _apart(self) -> Optimizer:
         """A copy of the optimizer, to which what was skipped is under way: so it suggests something else."""
-        state = self._known.to_json()
-        skipped = [row["params"] for row in self._seen.rows if row["status"] == "skipped"][-_SKIPS:]
-        pending = [
-            {"number": -1 - i, "params": params, "why": vars(Reason("given"))} for i, params in enumerate(skipped)
-        ]
-        copy = Optimizer.from_json(state | {"pending": [*state["pending"], *pending]})
-        copy.adopt(self._known)
-        return copy
+        skipped = [row["params"] for row in self._seen.rows if row["status"] == "skipped"]
+        return self._known.with_pending(skipped[-_SKIPS:])
 
     def _described(self, params: Mapping[str, Any], beliefs: Mapping[str, Any], **others: Any) -> dict[str, Any]:
         point = self.study.definition.space.validate(dict(params))
@@ -157,16 +151,13 @@ class Thinker:
         optimizer = self._known
         if not self._has_model():
             raise InputError("There is no model yet: it needs a first result.")
-        point = torch.from_numpy(optimizer.space.encode(params))
-        models = optimizer.surrogates()
-        with torch.no_grad():
-            mean, std = (float(value) for value in models.moments(point))
-            success = float(models.success(point))
-            others = {name: [float(value) for value in one.moments(point)] for name, one in models.constraints.items()}
+        point, models = optimizer.space.encode(params)[None], optimizer.surrogate()
+        means = {name: [float(value[0]) for value in models.moments(point, name)] for name in models.outputs}
+        mean, std = means.pop(OBJECTIVE)
         return {
-            "objective": [optimizer.sign * mean, std] if models.any_stable else None,
-            "constraints": others,
-            "success_probability": success,
+            "objective": [optimizer.sign * mean, std] if models.any_cost else None,
+            "constraints": means,
+            "success_probability": float(models.success(point)[0]),
             "trials": len(optimizer.trials),
         }
 
@@ -181,17 +172,6 @@ class Thinker:
             "feasible": guess.feasible,
         }
 
-    def _working(self) -> dict[str, float]:
-        """The limits the models work with; those of the objective in its own direction."""
-        models = self._known.surrogates()
-        found = {name: one for name, one in models.thresholds.items() if models.any_stable or name != OBJECTIVE}
-        return {name: self._known.sign * value if name == OBJECTIVE else value for name, value in found.items()}
-
-    def _expected(self) -> dict[str, float]:
-        """Expected values of the limits; without any cost there is none of the objective."""
-        stable = self._known.surrogates().any_stable
-        return {name: one for name, one in self._known.thresholds.items() if stable or name != OBJECTIVE}
-
     def picture(self, x: str, y: str | None, params: Mapping[str, Any], *, acquisition: bool = False) -> dict[str, Any]:
         """The models over two parameters, or along one, the others held.
 
@@ -200,7 +180,7 @@ class Thinker:
         Args:
             x, y: the parameters; None for y: along x.
             params: values of the others.
-            acquisition: add what the next point is chosen by, relative to its maximum. It takes a search.
+            acquisition: add what the next point is chosen by, from 0 to 1. It takes a search.
 
         Returns:
             "layers": per quantity its values, row by row from y = 0 up; "basis": what it was drawn for.
@@ -209,16 +189,15 @@ class Thinker:
         if not self._has_model():
             raise InputError("There is no model yet: it needs a first result.")
         across, up = (STEPS, None) if y is None else (CELLS, CELLS)
-        grid = torch.from_numpy(_grid(optimizer.space, optimizer.space.encode(params), x, across, y, up))
-        models = optimizer.surrogates()
-        with torch.no_grad():
-            mean, std = models.moments(grid)
-            layers = {"mean": optimizer.sign * mean, "std": std} if models.any_stable else {}
-            layers["success"] = models.success(grid)
-            for name, one in models.constraints.items():
-                values, deviation = one.moments(grid)
-                layers[f"constraint:{name}"] = values
-                layers[f"std:{name}"] = deviation
+        grid = _grid(optimizer.space, optimizer.space.encode(params), x, across, y, up)
+        models = optimizer.surrogate()
+        layers = {"success": models.success(grid)}
+        for name in models.outputs:
+            mean, std = models.moments(grid, name)
+            if name != OBJECTIVE:
+                layers |= {f"constraint:{name}": mean, f"std:{name}": std}
+            elif models.any_cost:
+                layers |= {"mean": optimizer.sign * mean, "std": std}
         if acquisition:
             with suppress(NumericalError):  # the other layers are worth showing
                 layers["acquisition"] = self._view().acquisition(grid, params, [x] if y is None else [x, y])
@@ -255,7 +234,9 @@ def beliefs_of(why: Reason) -> dict[str, Any]:
     if why.success_probability is not None:
         found["success_probability"] = why.success_probability
     if why.thresholds:
-        found["thresholds"] = {name: value for name, value in why.thresholds.items() if math.isfinite(value)}
+        found["thresholds"], found["deviations"] = dict(why.thresholds), dict(why.deviations)
+    if why.relation:
+        found["relation"] = dict(why.relation)
     return found
 
 

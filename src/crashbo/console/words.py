@@ -6,10 +6,11 @@ from typing import Any
 _INFORM = "Trying it says most about how good the best point that works can be."
 _SENTENCES = {
     "initial": "An early point: the first ones are spread over the whole space to get to know it.",
+    "gain": "It promises the largest gain, less the price of a crash.",
     "success": "No point is known to be safe enough yet: this one is the most likely to work.",
     "mes": _INFORM,
-    "cmes": _INFORM,
     "mesco": _INFORM,
+    "cmes": _INFORM,  # this and the next are of version 0.1
     "logei": "It promises the largest improvement.",
 }
 

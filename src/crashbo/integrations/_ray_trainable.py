@@ -1,4 +1,4 @@
-"""Trainables of Ray Tune whose exceptions are reported as crashes. No torch here: workers import this."""
+"""Trainables of Ray Tune whose exceptions are reported as crashes. Workers import this, so it is light."""
 
 import functools
 import inspect

@@ -11,10 +11,12 @@ from typing import Any
 
 from crashbo.errors import InputError
 from crashbo.integrations._ax_problem import Output, Problem, read_problem
-from crashbo.models.surrogates import FixedModel
-from crashbo.optimizer import AcquisitionName, Best, Optimizer, Reason
+from crashbo.optimizer import Best, Optimizer, Reason
+from crashbo.options import Options, options_from_json
 from crashbo.outcome import CRASHED, VIOLATED, Constraint
-from crashbo.search import Options
+from crashbo.settings import Settings as EngineSettings
+from crashbo.settings import strategy_in
+from crashbo.strategies.base import Limit
 
 try:
     from ax.core.base_trial import BaseTrial, TrialStatus
@@ -45,7 +47,8 @@ class Settings:
         constraints: metrics that must stay below a limit nobody knows; NaN says that one did not. Limits
             that are known belong in Ax's own outcome constraints.
         seed: same seed, same suggestions.
-        acquisition: "auto", "mes", "mesco" or "logei".
+        strategy: "default" or "paper".
+        acquisition: of the paper's strategy.
         options: how to search.
         crashes: which trial statuses count as crashes, of FAILED, ABANDONED and EARLY_STOPPED.
         transient: a FAILED trial whose reason begins so is not learned from and is suggested again.
@@ -53,7 +56,8 @@ class Settings:
 
     constraints: Sequence[Constraint] = ()
     seed: int = 0
-    acquisition: AcquisitionName = "auto"
+    strategy: str = "default"
+    acquisition: str = "auto"
     options: Options = field(default_factory=Options)
     crashes: Sequence[str] = ("FAILED", "ABANDONED")
     transient: str = "transient"
@@ -72,10 +76,11 @@ class Settings:
             raise InputError(f"`options` must be crashbo.Options; got {self.options!r}.")
         named = tuple(Constraint(one) if isinstance(one, str) else one for one in self.constraints)
         object.__setattr__(self, "constraints", named)
-        # Refuses bad settings now, not at the first trial.
-        Optimizer(
-            {"x": (0.0, 1.0)},
-            constraints=named,
+        if not isinstance(self.strategy, str):
+            raise InputError(f"`strategy` must be a name; got {self.strategy!r}. Ax's storage keeps no objects.")
+        EngineSettings.check(
+            named,
+            strategy=self.strategy,
             acquisition=self.acquisition,
             seed=self.seed,
             options=replace(self.options, fixed={}),
@@ -87,15 +92,15 @@ class Settings:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Settings":
-        """Restore settings from `to_json`."""
-        fixed = {name: _fixed_model(one) for name, one in data["options"]["fixed"].items()}
-        constraints = [Constraint(**one) for one in data["constraints"]]
-        return cls(**{**data, "constraints": constraints, "options": Options(**{**data["options"], "fixed": fixed})})
-
-
-def _fixed_model(data: Mapping[str, Any]) -> FixedModel:
-    values: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in data.items()}
-    return FixedModel(**values)
+        """Restore settings from `to_json`, also of version 0.1."""
+        strategy, acquisition = strategy_in(data)
+        read = {
+            "constraints": [Constraint(**one) for one in data["constraints"]],
+            "options": options_from_json(data["options"]),
+            "strategy": strategy,
+            "acquisition": acquisition,
+        }
+        return cls(**{**data, **read})
 
 
 @dataclass(frozen=True)
@@ -153,6 +158,8 @@ class CrashBONode(ExternalGenerationNode):
         """Read all trials of the experiment; Ax calls this before it asks for candidates."""
         told = _read(experiment, self._means(data), self.settings)
         self._asked = len(experiment.trials)
+        if self._told is not None:
+            told.optimizer.adopt(self._told.optimizer)
         self._told = replace(told, optimizer=_resumed(told.optimizer, self._asked, []))
 
     def get_next_candidate(self, pending_parameters: list[Any]) -> dict[str, Any]:
@@ -197,10 +204,15 @@ class CrashBONode(ExternalGenerationNode):
         return replace(found, params=told.problem.codec.decode(found.params))
 
     def thresholds(self) -> dict[str, float]:
-        """Return the limits as learned so far, by output, in the units of their metrics."""
+        """Return the most probable limits so far, by output, in the units of their metrics."""
+        return {name: limit.value for name, limit in self.limits().items()}
+
+    def limits(self) -> dict[str, Limit]:
+        """Return the limits so far with their standard deviations, by output, in the units of their metrics."""
         told = self._current()
         signs = {one.name: one.sign for one in told.problem.outputs}
-        return {name: value * signs.get(name, 1.0) for name, value in told.optimizer.thresholds.items()}
+        found = told.optimizer.limits
+        return {name: Limit(one.value * signs.get(name, 1.0), one.deviation) for name, one in found.items()}
 
     def _current(self) -> _Told:
         return _read(self.experiment, self._means(self.experiment.lookup_data()), self.settings)
@@ -250,7 +262,7 @@ def configure(client: Any, **settings: Any) -> CrashBONode:
 
     Args:
         client: after `configure_experiment` and `configure_optimization`.
-        settings: of `Settings`: constraints, seed, acquisition, options, crashes, transient.
+        settings: of `Settings`: constraints, seed, strategy, acquisition, options, crashes, transient.
 
     Returns:
         The node, which knows the best guess and the thresholds.
@@ -306,6 +318,7 @@ def _read(experiment: Experiment, means: Means, settings: Settings) -> _Told:
         problem.codec.space,
         constraints=[Constraint(one.name, one.threshold) for one in problem.outputs],
         direction=problem.direction,
+        strategy=settings.strategy,
         acquisition=settings.acquisition,
         seed=settings.seed,
         initial_points=_unique([one.params for one in outcomes if one.kind == "again"]),
@@ -375,7 +388,9 @@ def _resumed(optimizer: Optimizer, asked: int, pending: Sequence[Mapping[str, An
     """The same optimizer after so many suggestions, of which these are out."""
     why = asdict(Reason("given"))
     out = [{"number": number, "params": dict(params), "why": why} for number, params in enumerate(pending)]
-    return Optimizer.from_json(optimizer.to_json() | {"pending": out, "asked": max(asked, len(out))})
+    resumed = Optimizer.from_json(optimizer.to_json() | {"pending": out, "asked": max(asked, len(out))})
+    resumed.adopt(optimizer)
+    return resumed
 
 
 def _unique(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -92,7 +92,7 @@ class CrashBOSearch(Searcher):
             errors: what a trial is that Ray reports as errored: a "crash", or "transient", neither learned from
                 nor lost: it is suggested again.
             retries: how often a transient failure is suggested again before it counts as a crash.
-            settings: of `crashbo.Optimizer`: constraints, seed, acquisition, options.
+            settings: of `crashbo.Optimizer`: constraints, seed, strategy, acquisition, options.
         """
         if isinstance(metric, (list, tuple)) or isinstance(mode, (list, tuple)):
             raise InputError(f"`metric` must be one name; got {metric!r}. CrashBO has no multi-objective search.")
@@ -118,7 +118,7 @@ class CrashBOSearch(Searcher):
 
     @property
     def optimizer(self) -> "Optimizer":
-        """The optimizer behind: its trials, thresholds and models."""
+        """The optimizer behind: its trials, limits and models."""
         return self._start()
 
     def best(self) -> "Best":
@@ -287,7 +287,9 @@ class CrashBOSearch(Searcher):
         self._live = {trial: (number, params) for trial, (number, params) in state["live"].items()}
         self._losses, self._refused = list(state["losses"]), {}  # whoever goes on has mended what was refused
         if state["optimizer"] is not None:
-            self._optimizer = Optimizer.from_json(state["optimizer"])
+            strategy = self._settings.get("strategy", "default")
+            own = None if isinstance(strategy, str) else strategy
+            self._optimizer = Optimizer.from_json(state["optimizer"], strategy=own)
             self._space = self._optimizer.space
 
     def __getstate__(self) -> dict[str, Any]:

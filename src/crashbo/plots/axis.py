@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from crashbo.errors import InputError
 from crashbo.parameters import Categorical, Float, Int, Parameter
@@ -87,21 +85,21 @@ def _edges(values: Array, scale: Scale) -> Array:
     return np.exp(edges) if scale == "log" else edges
 
 
-def line_points(space: Space, axis: Axis, params: Mapping[str, Any]) -> Tensor:
+def line_points(space: Space, axis: Axis, params: Mapping[str, Any]) -> Array:
     """Points of the unit cube along an axis, the other parameters as given, `m x d`."""
     base = space.encode(params)
     points = np.repeat(base[None], len(axis.values), axis=0)
     _fill(points, space, axis)
-    return torch.from_numpy(points)
+    return points
 
 
-def plane_points(space: Space, x: Axis, y: Axis, params: Mapping[str, Any]) -> Tensor:
+def plane_points(space: Space, x: Axis, y: Axis, params: Mapping[str, Any]) -> Array:
     """Points of the unit cube over two axes, the other parameters as given, `(len(y) len(x)) x d`."""
     base = space.encode(params)
     points = np.broadcast_to(base, (len(y.values), len(x.values), len(base))).copy()
     _fill(points, space, x)
     _fill(np.swapaxes(points, 0, 1), space, y)
-    return torch.from_numpy(points.reshape(-1, len(base)))
+    return points.reshape(-1, len(base))
 
 
 def _fill(points: Array, space: Space, axis: Axis) -> None:

@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from crashbo.errors import InputError
-from crashbo.models.surrogates import OBJECTIVE
+from crashbo.history import OBJECTIVE
 from crashbo.outcome import Trial
 from crashbo.plots.axis import Array, Axis, line_points, make_axis, nearness
 from crashbo.plots.views import Source, View, modelled
 from crashbo.problems import Problem
+from crashbo.strategies.base import Limit
 
 Quantity: TypeAlias = Literal["truth", "mean", "std", "success", "acquisition", "unconstrained"]
-MODES = {"cmes": "CMES", "mes": "mES", "mesco": "mESCO", "logei": "log EI", "success": "success probability"}
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class Marks:
 
     Attributes:
         x, y: where they lie; y is NaN where there is no value to put them at.
-        failed: crashed or violated, as far as this picture is concerned.
+        failed: crashed or a limit broken, as far as this picture is concerned.
         near: from 0 to 1, how near they lie to the slice shown.
         numbers: for people.
         texts: what happened, for people.
@@ -48,7 +46,7 @@ class Curve:
         output: "objective" or a constraint.
         label: name and unit.
         mean, std: of the model, `m`.
-        threshold: the limit the model works with; None if there is none.
+        limit: the learned or known limit; None if there is none.
         success: probability that this output does not fail, `m`.
         marks: the trials; y is NaN where only the label is known.
         label_level: where to draw those: on the limit they are beyond, else beyond all values seen.
@@ -60,12 +58,19 @@ class Curve:
     label: str
     mean: Array
     std: Array
-    threshold: float | None
+    limit: Limit | None
     success: Array
     marks: Marks
     label_level: float
     truth: Array | None = None
     true_threshold: float | None = None
+
+    def failures(self) -> list[tuple[np.ndarray, str]]:
+        """Which trials failed, in groups that a legend names: without a value, and with one beyond a known limit."""
+        unknown = np.isnan(self.marks.y)
+        words = "crashed: value unknown" if self.output == OBJECTIVE else "violated: value unknown"
+        groups = [(self.marks.failed & unknown, words), (self.marks.failed & ~unknown, "limit broken")]
+        return [(rows, name) for rows, name in groups if rows.any()]
 
 
 @dataclass(frozen=True)
@@ -76,9 +81,9 @@ class Line:
         axis: the parameter.
         curves: the objective first, then the constraints.
         success: probability that nothing fails, `m`.
-        acquisition: what the next point is chosen by, scaled to a maximum of 1, `m`.
-        unconstrained: the same without the weight of success, None where there is no such weight.
-        mode: the acquisition's name, for people.
+        acquisition: what the next point is chosen by, from 0 to 1, `m`.
+        unconstrained: the same without regard to failures; None where they make no difference.
+        mode: what that is, for people.
         best: place of the best guess on the axis; None if it lies elsewhere.
         next: place of the next point; None where other parameters are held.
         held: the other parameters' values.
@@ -95,7 +100,6 @@ class Line:
     held: Mapping[str, Any]
 
 
-@torch.no_grad()
 def line(
     source: Source,
     parameter: str | None = None,
@@ -119,18 +123,16 @@ def line(
     params = seen.params_at(at)
     grid = line_points(seen.space, axis, params)
     models = seen.models
-    outputs = (OBJECTIVE, *models.constraints)
-    curves = [_curve(seen, axis, output, grid, params, truth) for output in outputs]
-    unconstrained = seen.decision.normalised_unconstrained(grid)
+    curves = [_curve(seen, axis, output, grid, params, truth) for output in models.outputs]
     held = held_params(seen, params, (name,))
     at_best = held == held_params(seen, seen.best.params, (name,))
     return Line(
         axis=axis,
         curves=tuple(curves),
-        success=models.success(grid).numpy(),
-        acquisition=seen.acquisition(grid, params, (name,)).numpy(),
-        unconstrained=None if unconstrained is None else unconstrained.numpy(),
-        mode=MODES[seen.decision.mode],
+        success=models.success(grid),
+        acquisition=seen.acquisition(grid, params, (name,)),
+        unconstrained=seen.decision.scaled_gain(grid),
+        mode=seen.decision.name,
         best=axis.place(seen.space[name], seen.best.params[name]) if at_best else None,
         next=None if held else axis.place(seen.space[name], seen.decision.suggestion[name]),
         held=held,
@@ -151,41 +153,39 @@ def _curve(
     view: View,
     axis: Axis,
     output: str,
-    grid: Tensor,
+    grid: Array,
     params: Mapping[str, Any],
     truth: Problem | None,
 ) -> Curve:
-    mean, std = (value.numpy() for value in view.models.moments(grid, output))
-    limit = view.models.thresholds.get(output, math.inf)
+    mean, std = view.models.moments(grid, output)
+    limit = view.limits.get(output)
     sign = view.sign if output == OBJECTIVE else 1.0
-    threshold = sign * limit if math.isfinite(limit) else None
     marks = _marks_along(view, axis, output, params)
-    seen = marks.y[~marks.failed] if (~marks.failed).any() else sign * mean
+    known = np.isfinite(marks.y)
+    seen = marks.y[known] if known.any() else sign * mean
     beyond = sign * ((sign * seen).max() + 0.08 * (np.ptp(seen) or 1.0))
     return Curve(
         output=output,
         label=output_label(view, output),
         mean=sign * mean,
         std=std,
-        threshold=threshold,
-        success=output_success(view, output, grid).numpy(),
+        limit=limit,
+        success=view.models.success(grid, output),
         marks=marks,
-        label_level=float(beyond) if threshold is None else threshold,
+        label_level=float(beyond) if limit is None else limit.value,
         truth=None if truth is None else true_values(view, axis, output, params, truth),
         true_threshold=None if truth is None else truth.thresholds.get(output),
     )
 
 
-def output_success(view: View, output: str, grid: Tensor) -> Tensor:
-    """Probability that one output does not fail."""
-    models = view.models
-    if output == OBJECTIVE:
-        return (1 - models.chance) * models.objective.log_success(grid).exp()
-    return models.constraints[output].log_success(grid, threshold=models.limits[output]).exp()
+def limit_name(curve: Curve) -> str:
+    """What a limit is called in a legend."""
+    assert curve.limit is not None
+    return "learned limit" if curve.limit.deviation else "limit"
 
 
 def output_label(view: View, output: str) -> str:
-    if output == OBJECTIVE and not view.models.any_stable:
+    if output == OBJECTIVE and not view.models.any_cost:
         return f"{view.objective} (none seen yet)"
     return view.label(output)
 
@@ -200,12 +200,16 @@ def true_values(view: View, axis: Axis, output: str, params: Mapping[str, Any], 
 
 def describe(view: View, trial: Trial) -> str:
     """What came of a trial, in a few words."""
-    violated = [name for name, value in trial.constraints.items() if value is None]
+    broken = [name for name in trial.constraints if view.failed_in(trial, name)]
     if trial.objective is None:
         told = f"crashed: {trial.reason}" if trial.reason else "crashed"
     else:
         told = f"{view.objective} {trial.objective:.5g}"
-    return ", ".join([told, *(f"{name} violated" for name in violated)])
+    return ", ".join([told, *(_broken(name, trial.constraints[name]) for name in broken)])
+
+
+def _broken(name: str, value: float | None) -> str:
+    return f"{name} violated" if value is None else f"{name} {value:.5g}, over its limit"
 
 
 def _marks_along(view: View, axis: Axis, output: str, params: Mapping[str, Any]) -> Marks:
@@ -216,7 +220,7 @@ def _marks_along(view: View, axis: Axis, output: str, params: Mapping[str, Any])
     return Marks(
         x=np.array([axis.place(view.space[axis.name], one.params[axis.name]) for one in trials]),
         y=np.array([math.nan if value is None else value for value in values]),
-        failed=np.array([value is None for value in values], dtype=bool),
+        failed=np.array([view.failed_in(one, output) for one in trials], dtype=bool),
         near=nearness(view, params, (axis.name,))[rows],
         numbers=tuple(view.number(i) for i in rows),
         texts=tuple(describe(view, one) for one in trials),

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from crashbo.optimizer import Optimizer, Suggestion
-from crashbo.search import Search
+from crashbo.strategies.base import Surrogate
 
-Score = Callable[[Tensor], Tensor]
+Array: TypeAlias = NDArray[np.float64]
+_CHUNK = 4096  # points at a time
+_NAMES = {"gain": "expected gain", "mes": "mES", "mesco": "mESCO", "success": "success probability"}
 
 
 @dataclass(frozen=True)
@@ -18,48 +21,59 @@ class Decision:
 
     Attributes:
         suggestion: what `ask` would return now.
-        mode: "success" or the acquisition's name; what the models would choose by, also while
-            initial points are still due.
-        score: log of what is maximised, at `m x d` points of the unit cube.
-        unconstrained: the same without the weight of success; None where there is no such weight.
+        mode: what the models choose by, also while initial points are still due.
+        score: what is maximised, at `m x d` points of the unit cube; may be negative.
+        gain: the same without regard to failures; None where there is no such thing.
     """
 
     suggestion: Suggestion
     mode: str
-    score: Score
-    unconstrained: Score | None
+    score: Callable[[Array], Array]
+    gain: Callable[[Array], Array | None]
 
-    def normalised(self, points: Tensor, also: Tensor) -> Tensor:
-        """The score at `m x d` points, scaled to a maximum of 1 among them and `also`, `k x d`."""
-        return _normalised(self.score, points, also)
+    @property
+    def name(self) -> str:
+        """The mode for people."""
+        return _NAMES.get(self.mode, self.mode)
 
-    def normalised_unconstrained(self, points: Tensor) -> Tensor | None:
-        """The unconstrained score at `m x d` points, scaled to a maximum of 1; None if there is none."""
-        return None if self.unconstrained is None else _normalised(self.unconstrained, points, points[:0])
+    def scaled(self, points: Array, also: Array) -> Array:
+        """The score at `m x d` points from 0 to 1, the largest among them and `also`, `k x d`."""
+        return scaled(_in_chunks(self.score, np.concatenate([points, also])))[: len(points)]
+
+    def scaled_gain(self, points: Array) -> Array | None:
+        """The gain at `m x d` points from 0 to 1; None where there is none, or where failures make no difference."""
+        if self.gain(points[:1]) is None:
+            return None
+        gain = scaled(_in_chunks(self.gain, points))  # type: ignore[arg-type]
+        return None if np.allclose(gain, scaled(_in_chunks(self.score, points)), atol=1e-3) else gain
 
 
-@torch.no_grad()
-def _normalised(score: Score, points: Tensor, also: Tensor) -> Tensor:
-    value = torch.cat([score(chunk) for chunk in torch.cat([points, also]).split(4096)])
-    return (value - value.max()).exp()[: len(points)]
+def scaled(values: Array) -> Array:
+    """Scores from 0 to 1, the largest.
 
-
-def decide(optimizer: Optimizer) -> Decision:
-    """Return what the optimizer would do next.
-
-    It is asked in a copy. The score is the very one its search maximises: same models, same seed,
-    same pending points.
+    What is not worth trying, a score below 0, is 0. Where no score is positive, those below the median are 0.
     """
-    search, suggestion = optimizer.search(), optimizer.copy().ask()
-    mode = suggestion.why.mode
-    if mode in ("initial", "given"):
-        _, mode = search.next()
-    score, unconstrained = _scores(search, mode)
-    return Decision(suggestion, mode, score, unconstrained)
+    top = float(values.max(initial=-np.inf))
+    bottom = 0.0 if top > 0 else float(np.median(values)) if len(values) else 0.0
+    if not top > bottom:
+        return np.ones_like(values)
+    return np.clip((values - bottom) / (top - bottom), 0.0, 1.0)
 
 
-def _scores(search: Search, mode: str) -> tuple[Score, Score | None]:
-    if mode in ("success", "cmes") or not search.models.weighted:
-        return search.score(mode), None
-    gain, objective = search.gain(mode), search.models.objective
-    return search.score(mode), lambda x: gain(x, objective.predict(x))
+def _in_chunks(score: Callable[[Array], Array], points: Array) -> Array:
+    parts = [score(points[first : first + _CHUNK]) for first in range(0, len(points), _CHUNK)]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def decide(optimizer: Optimizer, surrogate: Surrogate) -> Decision:
+    """Return what the optimizer would do next; it is asked in a copy.
+
+    Args:
+        optimizer: with at least one trial.
+        surrogate: its models. While no trial has a cost, their success probability is the score.
+    """
+    suggestion = optimizer.copy().ask()
+    if not surrogate.any_cost:
+        return Decision(suggestion, "success", surrogate.success, lambda X: None)
+    score = optimizer.score()
+    return Decision(suggestion, score.mode, score, score.gain)

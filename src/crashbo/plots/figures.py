@@ -9,10 +9,10 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from crashbo.models.surrogates import OBJECTIVE
+from crashbo.history import OBJECTIVE
 from crashbo.plots import data, planes
 from crashbo.plots.canvas import band, canvas, dress, legend_on_top, plain, scatter, shorten
-from crashbo.plots.data import Curve, Line, held_text
+from crashbo.plots.data import Curve, Line, held_text, limit_name
 from crashbo.plots.planes import Layer, Maps, Pairs, Quantity
 from crashbo.plots.theme import COLOUR_MAPS, Theme, ThemeName
 from crashbo.plots.views import Source
@@ -37,7 +37,7 @@ def plot_model(
     truth: Problem | None = None,
     theme: ThemeName = "light",
 ) -> Figure:
-    """Draw a model along one parameter: every output with its limit, success, acquisition.
+    """Draw a model along one parameter: every output with its limit, success, score.
 
     Args:
         source: an optimizer, a result or a view.
@@ -88,8 +88,8 @@ def draw_curve(axes: Axes, line: Line, curve: Curve, colours: Theme) -> None:
         axes.plot(x, curve.truth, color=colours.muted, ls=(0, (4, 2)), lw=1.4, label="true function")
     if curve.true_threshold is not None:
         axes.axhline(curve.true_threshold, color=colours.muted, lw=1.2, label="true limit")
-    if curve.threshold is not None:
-        axes.axhline(curve.threshold, color=colours.orange, ls="--", lw=1.6, label="learned limit")
+    if curve.limit is not None:
+        axes.axhline(curve.limit.value, color=colours.orange, ls="--", lw=1.6, label=limit_name(curve))
     _draw_trials(axes, curve, colours)
     if line.best is not None and curve.output == OBJECTIVE:
         height = curve.mean[np.abs(x - line.best).argmin()]
@@ -103,6 +103,10 @@ def draw_curve(axes: Axes, line: Line, curve: Curve, colours: Theme) -> None:
             label="best guess",
             zorder=5,
         )
+    if curve.limit is not None and curve.limit.deviation:
+        value, deviation, shown = curve.limit.value, curve.limit.deviation, axes.get_ylim()
+        axes.axhspan(value - deviation, value + deviation, color=colours.orange, alpha=0.13, lw=0)
+        axes.set_ylim(shown)  # a limit that is hardly known must not squeeze the rest
     axes.set_ylabel(shorten(curve.label))
 
 
@@ -111,10 +115,10 @@ def _draw_trials(axes: Axes, curve: Curve, colours: Theme) -> None:
     marks = curve.marks
     good = ~marks.failed
     scatter(axes, marks.x[good], marks.y[good], marks.near[good], c=colours.green, s=30, label="succeeded", zorder=4)
-    bad = marks.failed
-    level = np.full(int(bad.sum()), curve.label_level)
     looks: dict[str, Any] = {"c": colours.vermilion, "marker": "x", "s": 48, "linewidths": 2, "zorder": 4}
-    scatter(axes, marks.x[bad], level, marks.near[bad], label="crashed: value unknown", **looks)
+    for bad, label in curve.failures():
+        level = np.where(np.isnan(marks.y[bad]), curve.label_level, marks.y[bad])
+        scatter(axes, marks.x[bad], level, marks.near[bad], label=label, **looks)
 
 
 def draw_acquisition(axes: Axes, line: Line, colours: Theme) -> None:
@@ -122,14 +126,14 @@ def draw_acquisition(axes: Axes, line: Line, colours: Theme) -> None:
     x = line.axis.values
     if line.unconstrained is not None:
         looks = {"ls": "none", "marker": "d"} if line.axis.scale == "category" else {"ls": ":", "lw": 1.6}
-        axes.plot(x, line.unconstrained, color=colours.muted, label=f"{line.mode}, success left out", **looks)
-    axes.plot(x, line.acquisition, color=colours.ink, label=f"acquisition ({line.mode})", **_joined(line))
+        axes.plot(x, line.unconstrained, color=colours.muted, label=f"{line.mode}, failures left aside", **looks)
+    axes.plot(x, line.acquisition, color=colours.ink, label=f"score ({line.mode})", **_joined(line))
     if line.next is not None:
         axes.plot(
             [line.next], [1.0], "v", color=colours.vermilion, mec=colours.background, ms=9, label="next point",
             zorder=5, clip_on=False,
         )  # fmt: skip
-    axes.set(ylabel="acquisition\n(relative)", ylim=(-0.05, 1.1))
+    axes.set(ylabel="score\n(relative)", ylim=(-0.05, 1.1))
 
 
 def _say_held(figure: Figure, held: Mapping[str, Any], colours: Theme) -> None:
@@ -272,7 +276,7 @@ def draw_layer(axes: Axes, maps: Maps, layer: Layer, *, limits: tuple[float, flo
 
 
 def _draw_marks(axes: Axes, maps: Maps, layer: Layer) -> None:
-    marks, projected = maps.marks, " (projected)" if maps.held else ""
+    marks, projected = maps.marks_of(layer), " (projected)" if maps.held else ""
     if layer.quantity == "truth":
         if maps.minimum is not None:
             _mark(axes, [maps.minimum], "true minimum")

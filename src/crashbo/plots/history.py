@@ -3,25 +3,24 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from crashbo.errors import InputError
-from crashbo.models.fit import Fit
-from crashbo.models.hyperparameters import solve
-from crashbo.models.surrogates import OBJECTIVE, Surrogates
-from crashbo.optimizer import Optimizer
+from crashbo.history import OBJECTIVE
 from crashbo.outcome import Trial
 from crashbo.parameters import Categorical
 from crashbo.plots.data import describe
 from crashbo.plots.views import Source, View, modelled, view
+from crashbo.strategies import make_strategy
+from crashbo.strategies.base import Limit, Strategy
+from crashbo.threads import few_threads
 
 Array: TypeAlias = NDArray[np.float64]
-_REFIT_UP_TO = 60  # trials; beyond, hyperparameters of the final fit are kept
 _HUGE = 1e300
+NO_LIMIT = "`source` must have a learned limit; got none: nothing failed, or crashes are no high costs."
 TOP = 0.86  # where costs end in parallel coordinates; crashed trials end above
 
 
@@ -33,9 +32,8 @@ class ThresholdPath:
         output: "objective" or a constraint.
         label: name and unit.
         trials: `k`, after how many trials (1 is after the first).
-        expected: `k`, posterior mean of the limit; NaN where there was none yet. A limit without prior
-            is none before the first value.
-        working: `k`, the most probable limit, which the model works with.
+        limit: `k`, the most probable limit; NaN where there was none.
+        deviation: `k`, its standard deviation.
         worst: `k`, the worst value seen without failure so far; NaN before the first.
         failures: after how many trials a failure of this output was told.
         true: None if unknown.
@@ -44,17 +42,17 @@ class ThresholdPath:
     output: str
     label: str
     trials: NDArray[np.int64]
-    expected: Array
-    working: Array
+    limit: Array
+    deviation: Array
     worst: Array
     failures: NDArray[np.int64]
     true: float | None = None
 
     @property
-    def working_shows(self) -> bool:
-        """Whether a line through `working` has any length: two neighbours that are known."""
-        known = np.isfinite(self.working)
-        return bool((known[:-1] & known[1:]).any())
+    def alone(self) -> NDArray[np.bool_]:
+        """`k`, whether a limit is known but neither before nor after: a point of a line without length."""
+        known = np.concatenate([[False], np.isfinite(self.limit), [False]])
+        return np.asarray(known[1:-1] & ~known[:-2] & ~known[2:])
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class Convergence:
         label: of the objective, with its unit.
         numbers: of the trials, for people.
         values: the objective; NaN where crashed.
-        failed: crashed, or a constraint not met.
+        failed: crashed, or a limit broken, known or not.
         best: the best value of a trial that did not fail, so far; NaN before the first.
         minimise: whether low is good.
         texts: what happened.
@@ -131,107 +129,49 @@ class Parallel:
     texts: tuple[str, ...]
 
 
-def thresholds(
-    source: Source,
-    *,
-    fits: int = 40,
-    refit: bool | None = None,
-    true: Mapping[str, float] | None = None,
-) -> tuple[ThresholdPath, ...]:
-    """Follow the learned limits over the trials.
+def thresholds(source: Source, *, fits: int = 40, true: Mapping[str, float] | None = None) -> tuple[ThresholdPath, ...]:
+    """Follow the learned limits over the trials: what the models of the first trials said.
 
     Args:
         source: what to draw.
         fits: at most so many looks back, evenly spaced; the last trial is always one.
-        refit: learn hyperparameters anew from the first trials alone, as the optimizer did then.
-            False keeps those of the final fit and estimates the limits only: much faster. None: up to 60 trials.
         true: the true limits, where known.
     """
     seen = modelled(source)
     count = len(seen.trials)
     after = np.unique(np.linspace(1, count, min(fits, count)).round().astype(np.int64))
-    again = count <= _REFIT_UP_TO if refit is None else refit
-    final = None if again or seen.optimizer.options.fixed else _final_fits(seen)
-    past = [_limits_after(seen, int(k), final) for k in after]
+    # A strategy of its own remembers from look to look, and the optimizer's keeps what it knows.
+    strategy = make_strategy(seen.optimizer.settings.strategy)
+    past = [_limits_after(seen, int(k), strategy) for k in after]
     outputs = [OBJECTIVE, *(one.name for one in seen.optimizer.constraints if one.threshold is None)]
     paths = [_path(seen, output, after, past, (true or {}).get(output)) for output in outputs]
-    return tuple(path for path in paths if np.isfinite(path.expected).any())
+    return tuple(path for path in paths if np.isfinite(path.limit).any())
 
 
-def _limits_after(view: View, count: int, final: Mapping[str, Fit] | None) -> dict[str, tuple[float, float]]:
-    """Expected and working limits after the first trials, by output; everything learned anew without `final`."""
-    if final is not None and count < len(view.trials):
-        return _limits_kept(view, count, final)
+def _limits_after(view: View, count: int, strategy: Strategy) -> Mapping[str, Limit]:
+    """The limits after the first trials, by output, minimised."""
     if count == len(view.trials):
-        expected, working = view.expected_limits, view.models.thresholds
-    else:
-        state = view.optimizer.to_json()
-        past = Optimizer.from_json({**state, "trials": state["trials"][:count], "pending": []}).surrogates()
-        expected, working = past.expected_thresholds(), past.thresholds
-    return {name: (value, working.get(name, math.nan)) for name, value in expected.items()}
-
-
-def _limits_kept(view: View, count: int, finals: Mapping[str, Fit]) -> dict[str, tuple[float, float]]:
-    """Limits after the first trials with the final hyperparameters."""
-    found = {}
-    for name, final in finals.items():
-        told = [i for i, one in enumerate(view.trials) if name == OBJECTIVE or name in one.constraints]
-        rows = sum(i < count for i in told)
-        if rows:
-            past = _first(final, rows)
-            compressed = name == OBJECTIVE and final is view.models.objective.fit
-            own = view.models.compression.expand if compressed else float
-            found[name] = (own(past.expected_threshold()), own(past.threshold))
-    return found
-
-
-def _final_fits(view: View) -> dict[str, Fit]:
-    """What the limits of the outputs are estimated with, hyperparameters learned from all trials."""
-    models: Surrogates = view.models
-    whole: dict[str, Any] = {OBJECTIVE: models.objective.fit}
-    if not isinstance(whole[OBJECTIVE], Fit):  # crashes have a model of their own beside the cost's
-        whole[OBJECTIVE] = models.absorbed()
-    whole |= {name: model.fit for name, model in models.constraints.items()}
-    return {name: one for name, one in whole.items() if math.isfinite(one.threshold)}
-
-
-def _first(final: Fit, rows: int) -> Fit:
-    """The fit to its first trials: kernel, noise and scale stay, threshold and EP are solved anew."""
-    data = final.data
-    kept = data.observed < rows
-    first = replace(
-        data, X=data.X[:rows], crashed=data.crashed[:rows], observed=data.observed[kept], costs=data.costs[kept]
-    )
-    rule, given = final.given.rule, final.given
-    if math.isfinite(rule.floor):  # what had been seen to hold by then
-        given = replace(given, rule=replace(rule, floor=-math.inf).with_floor(first.costs))
-    with torch.no_grad():
-        return replace(final, data=first, given=given, estimate=solve(final.kernel, first, given))
+        return view.models.limits
+    with few_threads(count):
+        return strategy.surrogate(view.optimizer.history.first(count)).limits
 
 
 def _path(
-    view: View,
-    output: str,
-    after: NDArray[np.int64],
-    past: Sequence[Mapping[str, tuple[float, float]]],
-    true: float | None,
+    view: View, output: str, after: NDArray[np.int64], past: Sequence[Mapping[str, Limit]], true: float | None
 ) -> ThresholdPath:
     sign = view.sign if output == OBJECTIVE else 1.0
-    nothing = (math.nan, math.nan)
-    pairs = np.array([models.get(output, nothing) for models in past])
+    nothing = Limit(math.nan, math.nan)
+    found = [limits.get(output, nothing) for limits in past]
     values = [_value(one, output) for one in view.trials]
     seen = np.array([math.nan if value is None else value for value in values])
-    worst = sign * np.fmax.accumulate(sign * seen)
-    if output not in view.optimizer.options.fixed:
-        pairs = np.where(np.isnan(worst[after - 1])[:, None], math.nan, pairs)
-    failed = [i + 1 for i, one in enumerate(view.trials) if _labelled(one, output)]
+    failed = [i + 1 for i, one in enumerate(view.trials) if view.failed_in(one, output)]
     return ThresholdPath(
         output=output,
         label=view.label(output),
         trials=after,
-        expected=sign * pairs[:, 0],
-        working=sign * pairs[:, 1],
-        worst=worst[after - 1],
+        limit=sign * np.array([one.value for one in found]),
+        deviation=np.array([one.deviation for one in found]),
+        worst=(sign * np.fmax.accumulate(sign * seen))[after - 1],
         failures=np.array(failed, dtype=np.int64),
         true=true,
     )
@@ -241,23 +181,11 @@ def _value(trial: Trial, output: str) -> float | None:
     return trial.objective if output == OBJECTIVE else trial.constraints.get(output)
 
 
-def _labelled(trial: Trial, output: str) -> bool:
-    """Whether a trial failed in this output."""
-    return trial.crashed if output == OBJECTIVE else trial.constraints.get(output, 0.0) is None
-
-
-def failed(view: View, trial: Trial) -> bool:
-    """Whether a trial crashed, or violated a constraint, a known limit included."""
-    limits = {one.name: one.threshold for one in view.optimizer.constraints if one.threshold is not None}
-    over = [value is not None and value > limits[name] for name, value in trial.constraints.items() if name in limits]
-    return trial.failed or any(over)
-
-
 def convergence(source: Source) -> Convergence:
     """Follow a run trial by trial: values, failures, best so far."""
     seen = view(source)
     values = np.array([math.nan if one.objective is None else one.objective for one in seen.trials])
-    lost = np.array([failed(seen, one) for one in seen.trials], dtype=bool)
+    lost = np.array([seen.failed(one) for one in seen.trials], dtype=bool)
     best = seen.sign * np.fmin.accumulate(np.where(lost, math.nan, seen.sign * values))
     return Convergence(
         label=seen.label(OBJECTIVE),
@@ -320,7 +248,7 @@ def parallel(source: Source) -> Parallel:
         positions=np.array(places, dtype=np.float64).reshape(len(seen.trials), len(names)),
         ticks=tuple(_ticks(seen, name) for name in names),
         values=np.array(values),
-        failed=np.array([failed(seen, one) for one in seen.trials], dtype=bool),
+        failed=np.array([seen.failed(one) for one in seen.trials], dtype=bool),
         label=seen.label(OBJECTIVE),
         numbers=tuple(seen.number(i) for i in range(len(values))),
         texts=tuple(describe(seen, one) for one in seen.trials),

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from crashbo.acquisition.maximise import sobol
-from crashbo.models.surrogates import OBJECTIVE
+from crashbo.history import OBJECTIVE
 from crashbo.plots.views import Source, View, modelled
+from crashbo.sobol import sobol
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -36,7 +34,6 @@ class Importance:
     label: str
 
 
-@torch.no_grad()
 def importance(source: Source, *, samples: int = 2048) -> Importance:
     """Measure how much each parameter matters to the cost and to success, by the fitted model.
 
@@ -60,24 +57,24 @@ def importance(source: Source, *, samples: int = 2048) -> Importance:
     models = seen.models
     dimension = seen.space.dimension
     drawn = sobol(samples, 2 * dimension, 0)
-    first, second = (torch.from_numpy(seen.space.round(part.numpy())) for part in drawn.split(dimension, dim=1))
-    base, chance = models.moments(first)[0], models.success(first)
+    first, second = (seen.space.round(part) for part in (drawn[:, :dimension], drawn[:, dimension:]))
+    base, likely = models.moments(first)[0], models.success(first)
     cost, success = [], []
     for block in seen.space.coordinates:
-        moved = first.clone()
+        moved = first.copy()
         moved[:, block.start : block.stop] = second[:, block.start : block.stop]
         other = models.success(moved)
-        cost.append(_effect(base - models.moments(moved)[0], chance * other))
-        success.append(_effect(chance - other, torch.ones_like(chance)))
+        cost.append(_effect(base - models.moments(moved)[0], likely * other))
+        success.append(_effect(likely - other, np.ones_like(likely)))
     return _gather(seen, np.array(cost), np.array(success))
 
 
-def _effect(change: Tensor, weight: Tensor) -> float:
-    return float((weight * change.square()).sum() / (2 * weight.sum()).clamp_min(1e-300))
+def _effect(change: Array, weight: Array) -> float:
+    return float((weight * np.square(change)).sum() / max(2 * float(weight.sum()), 1e-300))
 
 
 def _gather(view: View, cost: Array, success: Array) -> Importance:
-    if not view.models.any_stable:
+    if not view.models.any_cost:
         cost = np.zeros_like(cost)  # no cost was seen: nothing is known about it
     return Importance(
         names=tuple(view.label(name) for name in view.varying),

@@ -11,9 +11,9 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from crashbo.models.surrogates import OBJECTIVE
+from crashbo.history import OBJECTIVE
 from crashbo.plots import data, planes
-from crashbo.plots.data import Curve, Line, Marks, held_text
+from crashbo.plots.data import Curve, Line, Marks, held_text, limit_name
 from crashbo.plots.planes import Layer, Maps, Quantity
 from crashbo.plots.run_interactive import plot_convergence, plot_importance, plot_parallel, plot_thresholds
 from crashbo.plots.screen import SCALES, axis_layout, dressed, safe, see_through, small, titled
@@ -72,7 +72,7 @@ def draw_line(line: Line, *, theme: ThemeName = "light") -> go.Figure:
     figure.update_yaxes(title_text="success", range=[-0.05, 1.05], row=rows - 1, col=1)
     for trace in _choice_traces(line, colours):
         figure.add_trace(trace, rows, 1)
-    figure.update_yaxes(title_text="acquisition", range=[-0.05, 1.15], row=rows, col=1)
+    figure.update_yaxes(title_text="score", range=[-0.05, 1.15], row=rows, col=1)
     figure.update_xaxes(**axis_layout(line.axis, title=False))
     figure.update_xaxes(title_text=titled(line.axis.label, held_text(line.held)), row=rows, col=1)
     return dressed(figure, colours, height=180 * len(line.curves) + 340)
@@ -101,6 +101,7 @@ def _curve_traces(line: Line, curve: Curve, colours: Theme, *, first: bool) -> l
             ),
             mean,
         ]  # fmt: skip
+    found += _limit_band(line, curve, colours)
     found += _level_traces(line, curve, colours, legend=first)
     found += _trial_traces(curve, colours, legend=first)
     if line.best is not None and curve.output == OBJECTIVE:
@@ -116,9 +117,10 @@ def _level_traces(line: Line, curve: Curve, colours: Theme, *, legend: bool) -> 
     ends = [float(line.axis.edges[0]), float(line.axis.edges[-1])] if line.axis.discrete else line.axis.values[[0, -1]]
     if curve.truth is not None:
         found.append(_along(line, curve.truth, colours.muted, "true function", dash="dash", legend=legend))
+    limit = (None, "") if curve.limit is None else (curve.limit.value, limit_name(curve))
     for level, name, colour, dash in (
         (curve.true_threshold, "true limit", colours.muted, "solid"),
-        (curve.threshold, "learned limit", colours.orange, "dash"),
+        (*limit, colours.orange, "dash"),
     ):
         if level is not None:
             looks = {"color": colour, "dash": dash, "width": 2}
@@ -128,14 +130,30 @@ def _level_traces(line: Line, curve: Curve, colours: Theme, *, legend: bool) -> 
     return found
 
 
+def _limit_band(line: Line, curve: Curve, colours: Theme) -> list[go.Scatter]:
+    """The learned limit's standard deviation as a band."""
+    if curve.limit is None or not curve.limit.deviation:
+        return []
+    left, right = float(line.axis.edges[0]), float(line.axis.edges[-1])
+    if not line.axis.discrete:
+        left, right = float(line.axis.values[0]), float(line.axis.values[-1])
+    low, high = curve.limit.value - curve.limit.deviation, curve.limit.value + curve.limit.deviation
+    return [
+        go.Scatter(
+            x=[left, right, right, left], y=[low, low, high, high], fill="toself", mode="lines", line={"width": 0},
+            fillcolor=see_through(colours.orange), hoverinfo="skip", name="± its standard deviation", showlegend=False,
+        )
+    ]  # fmt: skip
+
+
 def _trial_traces(curve: Curve, colours: Theme, *, legend: bool) -> list[go.Scatter]:
     marks = curve.marks
-    level = np.where(marks.failed, curve.label_level, marks.y)
+    level = np.where(np.isnan(marks.y), curve.label_level, marks.y)
     good = {"symbol": "circle", "color": colours.green, "size": 9}
     bad = {"symbol": "x-thin", "color": colours.vermilion, "size": 9, "line": {"width": 3, "color": colours.vermilion}}
     return [
         _marks(marks, marks.x, level, ~marks.failed, good, "succeeded", legend),
-        _marks(marks, marks.x, level, marks.failed, bad, "crashed: value unknown", legend),
+        *(_marks(marks, marks.x, level, rows, bad, name, legend) for rows, name in curve.failures()),
     ]
 
 
@@ -155,9 +173,9 @@ def _marks(marks: Marks, x: Any, y: Any, rows: Any, looks: dict[str, Any], name:
 def _choice_traces(line: Line, colours: Theme) -> list[go.Scatter]:
     found = []
     if line.unconstrained is not None:
-        name = f"{line.mode}, success left out"
+        name = f"{line.mode}, failures left aside"
         found.append(_along(line, line.unconstrained, colours.muted, name, dash="dot"))
-    found.append(_along(line, line.acquisition, colours.ink, f"acquisition ({line.mode})"))
+    found.append(_along(line, line.acquisition, colours.ink, f"score ({line.mode})"))
     if line.next is not None:
         looks = {"symbol": "triangle-down", "size": 12, "color": colours.vermilion}
         found.append(go.Scatter(x=[line.next], y=[1.05], mode="markers", marker=looks, name="next point"))
@@ -283,7 +301,7 @@ def layer_traces(maps: Maps, layer: Layer, bar: dict[str, Any]) -> list[Any]:
     elif layer.quantity == "truth":
         found += [_places([maps.minimum] if maps.minimum else [], "true minimum")]
     else:
-        marks = maps.marks
+        marks = maps.marks_of(layer)
         for failed, name in ((False, "succeeded"), (True, "failed")):
             found.append(_marks(marks, marks.x, marks.y, marks.failed == failed, _ON_MAP[name], name, True))
         found.append(_places([maps.best], "best guess"))

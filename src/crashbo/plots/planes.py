@@ -5,21 +5,17 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from crashbo.errors import InputError
-from crashbo.models.surrogates import OBJECTIVE
+from crashbo.history import OBJECTIVE
 from crashbo.plots.axis import Array, Axis, make_axis, nearness, plane_points
 from crashbo.plots.data import (
-    MODES,
     Line,
     Marks,
     describe,
     held_params,
     line,
     output_label,
-    output_success,
     true_values,
 )
 from crashbo.plots.views import Source, View, modelled
@@ -54,7 +50,8 @@ class Maps:
     Attributes:
         x, y: the parameters.
         layers: the maps.
-        marks: the trials.
+        marks: the trials, with all that failed marked; see `marks_of`.
+        output_marks: the trials that say something about an output, with its own failures marked, by output.
         best, next: places.
         pending: places of suggestions that are out.
         success: probability that nothing fails, `len(y) x len(x)`.
@@ -68,6 +65,7 @@ class Maps:
     y: Axis
     layers: tuple[Layer, ...]
     marks: Marks
+    output_marks: Mapping[str, Marks]
     best: tuple[float, float]
     next: tuple[float, float]
     pending: tuple[tuple[float, float], ...]
@@ -80,6 +78,11 @@ class Maps:
     def layer(self, quantity: Quantity, output: str = OBJECTIVE) -> Layer:
         """One of the layers."""
         return next(one for one in self.layers if (one.quantity, one.output) == (quantity, output))
+
+    def marks_of(self, layer: Layer) -> Marks:
+        """The trials on a map: a map of one output marks the failures of that output."""
+        whole = layer.quantity == "success" and layer.output == OBJECTIVE
+        return self.marks if whole else self.output_marks[layer.output]
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,6 @@ class Pairs:
     maps: Mapping[tuple[str, str], Maps]
 
 
-@torch.no_grad()
 def maps(
     source: Source,
     x: str | None = None,
@@ -124,9 +126,11 @@ def maps(
     grid = plane_points(seen.space, horizontal, vertical, params)
     shape = len(vertical.values), len(horizontal.values)
     found = _truths(seen, horizontal, vertical, params, truth) if truth is not None else []
-    acquisition = seen.acquisition(grid, params, (first, second))
-    for output in (OBJECTIVE, *seen.models.constraints):
-        found += _layers(seen, output, grid, shape, quantities, acquisition)
+    success = seen.models.success(grid)
+    for output in seen.models.outputs:
+        for quantity, values in _quantities(seen, output, grid, params, (first, second), quantities, success).items():
+            title, unit_label = _titles(seen, output, quantity)
+            found.append(Layer(output, quantity, title, unit_label, values.reshape(shape)))
 
     def place(where: Mapping[str, Any]) -> tuple[float, float]:
         spaces = seen.space[first], seen.space[second]
@@ -137,11 +141,12 @@ def maps(
         x=horizontal,
         y=vertical,
         layers=tuple(found),
-        marks=_marks_over(seen, horizontal, vertical, params),
+        marks=_marks_over(seen, horizontal, vertical, params, None),
+        output_marks={one: _marks_over(seen, horizontal, vertical, params, one) for one in seen.models.outputs},
         best=place(seen.best.params),
         next=place(seen.decision.suggestion),
         pending=tuple(place(one) for one in seen.optimizer.pending),
-        success=seen.models.success(grid).numpy().reshape(shape),
+        success=success.reshape(shape),
         safe_level=1 - seen.optimizer.options.delta,
         held=held_params(seen, params, (first, second)),
         infeasible=None if truth is None else _infeasible(horizontal, vertical, params, truth),
@@ -162,49 +167,46 @@ def _two(view: View, x: str | None, y: str | None) -> tuple[str, str]:
     return first, second
 
 
-def _layers(
-    view: View, output: str, grid: Tensor, shape: tuple[int, int], quantities: Sequence[Quantity], acquisition: Tensor
-) -> list[Layer]:
-    """The maps of one output that were asked for and exist."""
-    found = []
-    for quantity in quantities:
-        values = _quantity(view, output, quantity, grid, acquisition)
-        if values is not None:
-            title, unit_label = _titles(view, output, quantity)
-            found.append(Layer(output, quantity, title, unit_label, values.numpy().reshape(shape)))
-    return found
-
-
-def _quantity(view: View, output: str, quantity: Quantity, grid: Tensor, acquisition: Tensor) -> Tensor | None:
-    """Values on a grid, None where an output has no such quantity."""
-    models = view.models
-    if quantity in ("mean", "std"):
-        mean, std = models.moments(grid, output)
-        return std if quantity == "std" else mean * (view.sign if output == OBJECTIVE else 1.0)
-    if quantity == "success":
-        return models.success(grid) if output == OBJECTIVE else output_success(view, output, grid)
-    if output != OBJECTIVE:
-        return None
-    return acquisition if quantity == "acquisition" else view.decision.normalised_unconstrained(grid)
+def _quantities(
+    view: View,
+    output: str,
+    grid: Array,
+    params: Mapping[str, Any],
+    shown: Sequence[str],
+    wanted: Sequence[Quantity],
+    success: Array,
+) -> dict[Quantity, Array]:
+    """What was asked for of one output on a grid, in that order; what it does not have is left out."""
+    found: dict[Quantity, Array | None] = {}
+    if "mean" in wanted or "std" in wanted:
+        mean, found["std"] = view.models.moments(grid, output)
+        found["mean"] = mean * (view.sign if output == OBJECTIVE else 1.0)
+    if "success" in wanted:
+        found["success"] = success if output == OBJECTIVE else view.models.success(grid, output)
+    if "acquisition" in wanted and output == OBJECTIVE:
+        found["acquisition"] = view.acquisition(grid, params, shown)
+    if "unconstrained" in wanted and output == OBJECTIVE:
+        found["unconstrained"] = view.decision.scaled_gain(grid)
+    return {name: values for name in wanted if (values := found.get(name)) is not None}
 
 
 def _titles(view: View, output: str, quantity: Quantity) -> tuple[str, str]:
     name, label = view.name(output), output_label(view, output)
-    mode = MODES[view.decision.mode]
+    mode = view.decision.name
     if quantity == "success":
         title = "success probability" if output == OBJECTIVE else f"probability that {name} holds"
         return title, "probability"
     return {
         "mean": (f"{name}, mean", label),
         "std": (f"{name}, standard deviation", label),
-        "acquisition": (f"acquisition ({mode})", "relative to its maximum"),
+        "acquisition": (f"where to try next ({mode})", "relative to its maximum"),
         "unconstrained": (f"{mode}, success left out", "relative to its maximum"),
     }[quantity]
 
 
 def _truths(view: View, x: Axis, y: Axis, params: Mapping[str, Any], truth: Problem) -> list[Layer]:
     found = []
-    for output in (OBJECTIVE, *view.models.constraints):
+    for output in view.models.outputs:
         rows = [true_values(view, x, output, {**params, y.name: value}, truth) for value in y.values.tolist()]
         found.append(Layer(output, "truth", f"{view.name(output)}, true", view.label(output), np.stack(rows)))
     return found
@@ -219,14 +221,18 @@ def _infeasible(x: Axis, y: Axis, params: Mapping[str, Any], truth: Problem) -> 
     )
 
 
-def _marks_over(view: View, x: Axis, y: Axis, params: Mapping[str, Any]) -> Marks:
-    trials = view.trials
+def _marks_over(view: View, x: Axis, y: Axis, params: Mapping[str, Any], output: str | None) -> Marks:
+    """The trials that say something about an output and whether they failed in it; None: all, in anything."""
+    rows = [i for i, one in enumerate(view.trials) if output in (None, OBJECTIVE) or output in one.constraints]
+    trials = [view.trials[i] for i in rows]
     return Marks(
         x=np.array([x.place(view.space[x.name], one.params[x.name]) for one in trials]),
         y=np.array([y.place(view.space[y.name], one.params[y.name]) for one in trials]),
-        failed=np.array([one.failed for one in trials], dtype=bool),
-        near=nearness(view, params, (x.name, y.name)),
-        numbers=tuple(view.number(i) for i in range(len(trials))),
+        failed=np.array(
+            [view.failed(one) if output is None else view.failed_in(one, output) for one in trials], dtype=bool
+        ),
+        near=nearness(view, params, (x.name, y.name))[rows],
+        numbers=tuple(view.number(i) for i in rows),
         texts=tuple(describe(view, one) for one in trials),
     )
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from crashbo.errors import InputError
 from crashbo.plots import history
 from crashbo.plots.canvas import band, canvas, legend_on_top, plain, shorten, whole_numbers
-from crashbo.plots.history import Band, Convergence, Parallel, ThresholdPath
+from crashbo.plots.history import NO_LIMIT, Band, Convergence, Parallel, ThresholdPath
 from crashbo.plots.importance import Importance, importance
 from crashbo.plots.theme import COLOUR_MAPS, Theme, ThemeName
 from crashbo.plots.views import Source
@@ -25,7 +25,6 @@ def plot_thresholds(
     source: Source,
     *,
     true: Mapping[str, float] | None = None,
-    refit: bool | None = None,
     fits: int = 40,
     theme: ThemeName = "light",
 ) -> Figure:
@@ -34,16 +33,16 @@ def plot_thresholds(
     Args:
         source: an optimizer, a result or a view.
         true: the true limits by output, where known.
-        refit, fits: see `crashbo.plots.history.thresholds`.
+        fits: see `crashbo.plots.history.thresholds`.
         theme: "light" or "dark".
     """
-    return draw_thresholds(history.thresholds(source, true=true, refit=refit, fits=fits), theme=theme)
+    return draw_thresholds(history.thresholds(source, true=true, fits=fits), theme=theme)
 
 
 def draw_thresholds(paths: Sequence[ThresholdPath], *, theme: ThemeName = "light") -> Figure:
     """Draw learned limits from their numbers."""
     if not paths:
-        raise InputError("`source` must have a limit to learn; got none: no trial failed, or all limits are known.")
+        raise InputError(NO_LIMIT)
     with canvas(theme, 7.2, 0.8 + 2.6 * len(paths)) as (figure, colours):
         panels = figure.subplots(len(paths), 1, squeeze=False, sharex=True).ravel()
         for axes, path in zip(panels, paths, strict=True):
@@ -56,16 +55,14 @@ def draw_thresholds(paths: Sequence[ThresholdPath], *, theme: ThemeName = "light
 def draw_threshold(axes: Axes, path: ThresholdPath, colours: Theme, *, faint: bool = False) -> None:
     """Draw one output's learned limit; faintly and without its surroundings where several runs lie over each other."""
     axes.plot(
-        path.trials, path.expected, color=colours.orange, lw=1 if faint else 2, alpha=0.4 if faint else 1,
-        label=None if faint else "learned limit (expected)",
+        path.trials, path.limit, color=colours.orange, lw=1 if faint else 2, alpha=0.4 if faint else 1,
+        label=None if faint else "learned limit",
     )  # fmt: skip
     axes.set_ylabel(shorten(f"limit of {path.label}", 34))
     if faint:
         return
     looks: dict[str, Any] = {"color": colours.green, "lw": 1.4, "ls": ":", "drawstyle": "steps-post"}
     axes.plot(path.trials, path.worst, label="worst value seen", **looks)
-    if path.working_shows:
-        axes.plot(path.trials, path.working, color=colours.blue, lw=1.2, ls="-.", label="limit the model works with")
     if path.true is not None:
         axes.axhline(path.true, color=colours.muted, lw=1.4, ls="--", label="true limit")
     if len(path.failures):
@@ -73,7 +70,20 @@ def draw_threshold(axes: Axes, path: ThresholdPath, colours: Theme, *, faint: bo
         height = np.full(len(path.failures), 0.04)
         axes.plot(path.failures, height, "x", transform=axes.get_xaxis_transform(), **cross)
         axes.margins(y=0.14)
+    _draw_deviation(axes, path, colours)
     whole_numbers(axes)
+
+
+def _draw_deviation(axes: Axes, path: ThresholdPath, colours: Theme) -> None:
+    """The limit's standard deviation as a band; where it is huge, it goes beyond the picture."""
+    bottom, top = axes.get_ylim()
+    low, high = path.limit - path.deviation, path.limit + path.deviation
+    band(axes, path.trials, low, high, colours.orange, "± its standard deviation")
+    alone = path.alone
+    if alone.any():
+        axes.errorbar(path.trials[alone], path.limit[alone], path.deviation[alone], color=colours.orange, fmt="o", ms=4)
+    room = (top - bottom) / 2
+    axes.set_ylim(max(bottom - room, min(bottom, np.nanmin(low))), min(top + room, max(top, np.nanmax(high))))
 
 
 def plot_convergence(
@@ -105,7 +115,7 @@ def draw_convergence(run: Convergence, *, log: bool | None = None, theme: ThemeN
         axes.plot(trials[good], run.values[good], "o", color=colours.green, ms=5, label="succeeded")
         if unsafe.any():
             looks: dict[str, Any] = {"color": colours.vermilion, "mfc": "none", "mew": 1.6, "ms": 6}
-            axes.plot(trials[unsafe], run.values[unsafe], "s", label="constraint violated", **looks)
+            axes.plot(trials[unsafe], run.values[unsafe], "s", label="limit broken", **looks)
         axes.plot(trials, run.best, color=colours.blue, lw=2, drawstyle="steps-post", label="best so far")
         strip.plot(
             trials[crashed], np.zeros(crashed.sum()), "x", color=colours.vermilion, ms=6, mew=1.8, label="crashed"

@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 
 from crashbo.errors import InputError
 from crashbo.plots import history
-from crashbo.plots.history import Band, Convergence, Parallel, ThresholdPath
+from crashbo.plots.history import NO_LIMIT, Band, Convergence, Parallel, ThresholdPath
 from crashbo.plots.importance import Importance, importance
 from crashbo.plots.screen import SCALES, dressed, safe, see_through, small
 from crashbo.plots.theme import Theme, ThemeName, get_theme
@@ -21,18 +21,17 @@ def plot_thresholds(
     source: Source,
     *,
     true: Mapping[str, float] | None = None,
-    refit: bool | None = None,
     fits: int = 40,
     theme: ThemeName = "light",
 ) -> go.Figure:
     """Draw the learned limits over the trials; arguments as in `crashbo.plots.plot_thresholds`."""
-    return draw_thresholds(history.thresholds(source, true=true, refit=refit, fits=fits), theme=theme)
+    return draw_thresholds(history.thresholds(source, true=true, fits=fits), theme=theme)
 
 
 def draw_thresholds(paths: Sequence[ThresholdPath], *, theme: ThemeName = "light") -> go.Figure:
     """Draw learned limits from their numbers."""
     if not paths:
-        raise InputError("`source` must have a limit to learn; got none: no trial failed, or all limits are known.")
+        raise InputError(NO_LIMIT)
     colours = get_theme(theme)
     figure = make_subplots(len(paths), 1, shared_xaxes=True, vertical_spacing=0.06)
     for row, path in enumerate(paths, 1):
@@ -46,13 +45,11 @@ def draw_thresholds(paths: Sequence[ThresholdPath], *, theme: ThemeName = "light
 def _threshold_traces(path: ThresholdPath, colours: Theme, *, legend: bool) -> list[go.Scatter]:
     curves = [
         (path.worst, "worst value seen", colours.green, "dot", "hv"),
-        (path.working, "limit the model works with", colours.blue, "dashdot", "linear"),
-        (path.expected, "learned limit (expected)", colours.orange, "solid", "linear"),
+        (path.limit, "learned limit", colours.orange, "solid", "linear"),
     ]
-    if not path.working_shows:
-        del curves[1]
     x = path.trials.tolist()
-    found = [
+    found = _deviation_traces(path, colours, legend=legend)
+    found += [
         go.Scatter(
             x=x, y=small(values), mode="lines", name=name, showlegend=legend,
             line={"color": colour, "dash": dash, "shape": shape, "width": 2},
@@ -63,7 +60,7 @@ def _threshold_traces(path: ThresholdPath, colours: Theme, *, legend: bool) -> l
         looks = {"color": colours.muted, "dash": "dash", "width": 2}
         found.append(go.Scatter(x=[x[0], x[-1]], y=[path.true] * 2, mode="lines", name="true limit", line=looks))
     if len(path.failures):
-        everything = np.concatenate([path.worst, path.working, path.expected])
+        everything = np.concatenate([path.worst, path.limit])
         low, high = np.nanmin(everything), np.nanmax(everything)
         level = low - 0.08 * ((high - low) or 1.0)
         looks = {"symbol": "x-thin", "size": 7, "line": {"width": 2, "color": colours.vermilion}}
@@ -71,6 +68,35 @@ def _threshold_traces(path: ThresholdPath, colours: Theme, *, legend: bool) -> l
             go.Scatter(
                 x=path.failures.tolist(), y=[level] * len(path.failures), mode="markers", marker=looks,
                 name="failed trial", showlegend=legend, hovertemplate="trial %{x} failed<extra></extra>",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _deviation_traces(path: ThresholdPath, colours: Theme, *, legend: bool) -> list[go.Scatter]:
+    """The limit's standard deviation as a band, in pieces where it is known, and as bars where it is known once."""
+    known = np.flatnonzero(np.isfinite(path.limit))
+    pieces = np.split(known, np.flatnonzero(np.diff(known) > 1) + 1) if len(known) else []
+    found = []
+    for number, rows in enumerate(pieces):
+        low, high = path.limit[rows] - path.deviation[rows], path.limit[rows] + path.deviation[rows]
+        name, shown = "± its standard deviation", legend and number == 0
+        if len(rows) == 1:
+            bar = {"type": "data", "array": small(path.deviation[rows])}
+            looks = {"color": colours.orange, "size": 6}
+            found.append(
+                go.Scatter(
+                    x=path.trials[rows].tolist(), y=small(path.limit[rows]), mode="markers", marker=looks, error_y=bar,
+                    name=name, legendgroup=name, showlegend=shown,
+                )
+            )  # fmt: skip
+            continue
+        x = np.concatenate([path.trials[rows], path.trials[rows][::-1]])
+        found.append(
+            go.Scatter(
+                x=x.tolist(), y=small(np.concatenate([low, high[::-1]])), fill="toself", mode="lines",
+                line={"width": 0}, fillcolor=see_through(colours.orange), hoverinfo="skip", name=name,
+                legendgroup=name, showlegend=shown,
             )
         )  # fmt: skip
     return found
@@ -100,7 +126,7 @@ def draw_convergence(run: Convergence, *, log: bool | None = None, theme: ThemeN
         (~run.failed & ~crashed, "succeeded", {"color": colours.green, "size": 8}, 2),
         (
             run.failed & ~crashed,
-            "constraint violated",
+            "limit broken",
             {"symbol": "square-open", "color": colours.vermilion, "size": 9},
             2,
         ),

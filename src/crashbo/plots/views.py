@@ -1,20 +1,23 @@
 """What a picture is drawn from: an optimizer, with the names and units a person knows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from crashbo.errors import InputError
+from crashbo.history import OBJECTIVE
 from crashbo.minimization import Result
-from crashbo.models.surrogates import OBJECTIVE, Surrogates
 from crashbo.optimizer import Best, Optimizer
 from crashbo.outcome import Trial
 from crashbo.plots.decision import Decision, decide
 from crashbo.space import Space
+from crashbo.strategies.base import Limit, Surrogate
+
+Array: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -59,16 +62,16 @@ class View:
     @property
     def sign(self) -> float:
         """-1 where the models see the objective negated: when maximising."""
-        return 1.0 if self.optimizer.direction == "minimize" else -1.0
+        return self.optimizer.sign
 
     @property
     def has_model(self) -> bool:
         """Whether there is anything to fit: at least one trial, at least one free parameter."""
         return bool(self.trials) and self.space.dimension > 0
 
-    @property
-    def models(self) -> Surrogates:
-        return self.optimizer.surrogates()
+    @cached_property
+    def models(self) -> Surrogate:
+        return self.optimizer.surrogate()
 
     @property
     def varying(self) -> tuple[str, ...]:
@@ -80,13 +83,24 @@ class View:
         return self.optimizer.best()
 
     @cached_property
-    def expected_limits(self) -> dict[str, float]:
-        """Posterior means of the limits, by output, as the models see them (the objective's negated if maximising)."""
-        return self.models.expected_thresholds()
+    def limits(self) -> dict[str, Limit]:
+        """The limits of all outputs that have one, in their own units."""
+        return self.optimizer.limits
 
     @cached_property
     def decision(self) -> Decision:
-        return decide(self.optimizer)
+        return decide(self.optimizer, self.models)
+
+    def failed(self, trial: Trial) -> bool:
+        """Whether a trial crashed or broke a limit, known or not."""
+        return trial.failed_under(self.optimizer.constraints)
+
+    def failed_in(self, trial: Trial, output: str) -> bool:
+        """Whether a trial failed in one output: crashed, or broke this constraint's limit."""
+        if output == OBJECTIVE:
+            return trial.crashed
+        own = {output: trial.constraints[output]} if output in trial.constraints else {}
+        return replace(trial, objective=0.0, constraints=own).failed_under(self.optimizer.constraints)
 
     def number(self, index: int) -> int:
         """The number a person knows a trial by."""
@@ -101,15 +115,15 @@ class View:
         unit = self.units.get(name, "")
         return f"{self.name(name)} [{unit}]" if unit else self.name(name)
 
-    def acquisition(self, points: Tensor, params: Mapping[str, Any], shown: Sequence[str]) -> Tensor:
-        """What the next point is chosen by, at points of the slice through `params`, scaled to a maximum of 1.
+    def acquisition(self, points: Array, params: Mapping[str, Any], shown: Sequence[str]) -> Array:
+        """What the next point is chosen by, at points of the slice through `params`, from 0 to 1, the largest.
 
         The next point takes part where it lies on the slice: its peak may be too narrow for the grid.
         """
         suggestion = self.decision.suggestion
         on_slice = all(suggestion[name] == params[name] for name in self.varying if name not in shown)
-        also = torch.from_numpy(self.space.encode(suggestion)[None])
-        return self.decision.normalised(points, also if on_slice else also[:0])
+        also = self.space.encode(suggestion)[None]
+        return self.decision.scaled(points, also if on_slice else also[:0])
 
     def params_at(self, at: Mapping[str, Any] | None) -> dict[str, Any]:
         """The best guess, with the given values in place of its own."""

@@ -82,11 +82,11 @@ def sections(view: View, importance: Importance | None) -> Iterator[Section]:
 _HISTORY = "Every trial in turn. Crashed trials have no cost and are marked above the picture."
 _MODEL = "What the model believes, with the limit it has learned and what it would try next."
 _MAPS = (
-    "White dots succeeded, orange crosses failed, the triangle is the best guess, the diamond the next point. Inside "
-    "the dashed line success is likely enough. Trials far from the slice shown are faint."
+    "White dots succeeded, orange crosses failed in what the map shows, the triangle is the best guess, the diamond "
+    "the next point. Inside the dashed line success is likely enough. Trials far from the slice shown are faint."
 )
 _SLICES = "The other parameters are held at the best guess. Trials far from the slice are faint."
-_LIMITS = "What the model took for the limit after so many trials. It can only learn it from failures."
+_LIMITS = "The limit after so many trials, with its standard deviation. It can only be learned from failures."
 _MATTERS = "How much of the variation each parameter explains, by the fitted model."
 _PARALLEL = "Every line is a trial. Click a group in the legend to hide it."
 

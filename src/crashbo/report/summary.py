@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crashbo.models.surrogates import OBJECTIVE
+from crashbo.history import OBJECTIVE
 from crashbo.optimizer import Suggestion
 from crashbo.outcome import Trial
 from crashbo.parameters import Categorical, Int, Parameter
-from crashbo.plots.data import MODES
-from crashbo.plots.history import failed
 from crashbo.plots.importance import Importance
 from crashbo.plots.views import View
+from crashbo.strategies.base import Limit
+from crashbo.strategies.words import describe_limit
 
 
 @dataclass(frozen=True)
@@ -30,22 +30,25 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Limit:
+class LimitLine:
     """One limit as it stands.
 
     Attributes:
         label: of the output, with its unit.
         known: whether it was given, not learned.
-        value: given, or expected after all trials.
-        working: the one the model works with; NaN if it works with none.
+        limit: given, or learned, with its standard deviation.
         worst: the worst value seen without a failure; NaN if none was.
     """
 
     label: str
     known: bool
-    value: float
-    working: float
+    limit: Limit
     worst: float
+
+    @property
+    def words(self) -> str:
+        """The limit, and how sure it is."""
+        return describe_limit(self.limit)
 
 
 @dataclass(frozen=True)
@@ -80,30 +83,28 @@ def params_text(view: View, params: Mapping[str, Any]) -> str:
 def count(view: View) -> Counts:
     """Count how the trials ended."""
     crashed = sum(one.crashed for one in view.trials)
-    lost = sum(failed(view, one) for one in view.trials)
+    lost = sum(view.failed(one) for one in view.trials)
     return Counts(len(view.trials) - lost, lost - crashed, crashed)
 
 
 def best_trial(view: View) -> Trial | None:
     """The best trial that did not fail; None if all did."""
-    fine = [one for one in view.trials if not failed(view, one)]
+    fine = [one for one in view.trials if not view.failed(one)]
     return min(fine, key=lambda one: view.sign * (one.objective or 0.0)) if fine else None
 
 
-def limits(view: View) -> tuple[Limit, ...]:
-    """All limits, learned and known."""
+def limits(view: View) -> tuple[LimitLine, ...]:
+    """All limits, learned and known; one with nothing to say is absent."""
     if not view.has_model:
         return ()
-    working = view.models.thresholds
     known = {one.name: one.threshold for one in view.optimizer.constraints if one.threshold is not None}
     found = []
-    for name, expected in view.expected_limits.items():
+    for name, limit in view.limits.items():
         sign = view.sign if name == OBJECTIVE else 1.0
         fine = [one.objective if name == OBJECTIVE else one.constraints.get(name) for one in view.trials]
         seen = [sign * one for one in fine if one is not None and one <= known.get(name, math.inf)]
         worst = sign * max(seen) if seen else math.nan
-        work = sign * working[name] if name in working else math.nan
-        found.append(Limit(view.label(name), name in known, known.get(name, sign * expected), work, worst))
+        found.append(LimitLine(view.label(name), name in known, limit, worst))
     return tuple(found)
 
 
@@ -121,8 +122,10 @@ def sentences(view: View, importance: Importance | None) -> list[str]:
     if found is not None:
         cost = with_unit(view, OBJECTIVE, found.objective)
         said.append(f"The best trial was number {view.number(found.number)}, with a {view.objective} of {cost}.")
-    if view.space.dimension:
+    if view.has_model:
         said += _limit_sentences(view)
+        if view.models.relation is not None:
+            said.append(view.optimizer.crash_relation)
     if importance is not None and len(importance.names) > 1:
         said.append(_importance_sentence(view, importance))
     return said
@@ -132,7 +135,7 @@ def _outcome(counts: Counts) -> str:
     if counts.succeeded == counts.total:
         return f"{_times(counts.total)}, none failed."
     parts = [f"{counts.crashed} crashed"] * bool(counts.crashed)
-    parts += [f"{counts.violated} violated a constraint"] * bool(counts.violated)
+    parts += [f"{counts.violated} broke a limit"] * bool(counts.violated)
     return f"{_times(counts.total)}: {counts.succeeded} succeeded, {' and '.join(parts)}."
 
 
@@ -143,17 +146,13 @@ def _times(count: int) -> str:
 def _limit_sentences(view: View) -> list[str]:
     side = "above" if view.sign > 0 else "below"
     said = []
-    for limit in limits(view):
-        if limit.known:
+    for line in limits(view):
+        if line.known:
             continue
-        if limit.label == view.label(OBJECTIVE) and math.isnan(limit.working):
-            said.append(
-                f"Crashes seem to have little to do with the {view.objective}: they follow a pattern of their own."
-            )
-        elif limit.label == view.label(OBJECTIVE):
-            said.append(f"Trials seem to crash {side} a {limit.label} of about {number(limit.value, 4)}.")
+        if line.label == view.label(OBJECTIVE):
+            said.append(f"Trials seem to crash {side} a {line.label} of {line.words}.")
         else:
-            said.append(f"{limit.label} seems to be violated above about {number(limit.value, 4)}.")
+            said.append(f"{line.label} seems to be violated above {line.words}.")
     return said
 
 
@@ -176,7 +175,8 @@ def next_sentence(view: View, suggestion: Suggestion) -> str:
         "initial": "one of the first points, spread evenly",
         "given": "a point you gave",
         "success": "the point most likely to succeed, since none is safe yet",
-    }.get(why.mode, f"where a trial tells most ({MODES.get(why.mode, why.mode)})")
+        "gain": "the largest expected gain, less the price of a crash",
+    }.get(why.mode, f"where a trial tells most ({view.decision.name})")
     chance = "" if why.success_probability is None else f"; success probability {why.success_probability:.0%}"
     return f"{params_text(view, suggestion)}: {reason}{chance}."
 
@@ -201,7 +201,8 @@ def settings_table(view: View, versions: Sequence[tuple[str, str]]) -> Table:
     optimizer = view.optimizer
     told = [
         ("direction", optimizer.direction),
-        ("acquisition", optimizer.acquisition),
+        ("strategy", optimizer.settings.strategy_name),
+        *([("acquisition", optimizer.acquisition)] if optimizer.acquisition != "auto" else []),
         ("seed", str(optimizer.seed)),
         *((f"constraint {one.name}", _threshold(one.threshold)) for one in optimizer.constraints),
         *((f"option {name}", str(value)) for name, value in vars(optimizer.options).items()),

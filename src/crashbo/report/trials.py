@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from crashbo.models.surrogates import OBJECTIVE
+from crashbo.history import OBJECTIVE
 from crashbo.outcome import Trial
-from crashbo.plots.history import failed
 from crashbo.plots.views import View
 from crashbo.report.page import text
 from crashbo.report.summary import shown
@@ -36,7 +35,7 @@ def _heading(title: str) -> str:
 
 
 def _row(view: View, index: int, trial: Trial, constraints: Sequence[str]) -> str:
-    outcome = "crashed" if trial.crashed else "violated" if failed(view, trial) else "succeeded"
+    outcome = "crashed" if trial.crashed else "violated" if view.failed(trial) else "succeeded"
     values: list[Any] = [trial.objective, *(trial.constraints.get(name, "") for name in constraints)]
     cells = [
         _cell(view.number(index)),

@@ -1,7 +1,6 @@
 """Write a report."""
 
 import json
-import math
 import os
 import platform
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import crashbo
-from crashbo.models.surrogates import OBJECTIVE
+from crashbo.history import OBJECTIVE
 from crashbo.plots.importance import Importance, importance
 from crashbo.plots.screen import see_through
 from crashbo.plots.theme import DARK, LIGHT
@@ -20,7 +19,7 @@ from crashbo.report import page, summary
 from crashbo.report.pictures import inert, sections
 from crashbo.report.trials import trials_section
 
-_VERSIONS = ("torch", "botorch", "gpytorch", "numpy", "scipy", "plotly")
+_VERSIONS = ("numpy", "scipy", "plotly")
 
 
 @dataclass(frozen=True)
@@ -134,18 +133,17 @@ def _best_card(view: View) -> str:
 def _limits_card(view: View) -> str:
     found = summary.limits(view)
     if not found:
-        content = "<p>There is no limit to learn yet: nothing has failed.</p>"
+        content = "<p>No limit is known: none was given, and what failed does not tell one yet.</p>"
     else:
         rows = tuple(
             (
                 one.label,
-                summary.number(one.value, 4) + (" (given)" if one.known else ""),
-                "none" if math.isnan(one.working) else summary.number(one.working, 4),
+                one.words + (" (given)" if one.known else ""),
                 summary.number(one.worst, 4),
             )
             for one in found
         )
-        header = ("output", "limit", "the model works with", "worst without failure")
+        header = ("output", "limit", "worst without failure")
         content = page.table(summary.Table(header, rows))
     return f"<div class='card'><h2>Limits</h2>{content}</div>"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.stats import qmc
 
+from crashbo.sobol import sobol as sobol
 from crashbo.space import Space
 
 Array = NDArray[np.float64]
@@ -45,12 +45,6 @@ class Maximum:
 
     point: Array
     value: float
-
-
-def sobol(count: int, dimension: int, seed: int) -> Array:
-    """Scrambled Sobol points, `count x dimension`."""
-    sequence = qmc.Sobol(dimension, seed=np.random.default_rng(seed))
-    return np.asarray(sequence.random_base2(max(count - 1, 0).bit_length())[:count])
 
 
 class Rounding:

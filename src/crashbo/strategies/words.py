@@ -1,6 +1,6 @@
 """What models say about crashes, in words."""
 
-from crashbo.strategies.base import Relation
+from crashbo.strategies.base import Limit, Relation
 
 
 def describe_relation(relation: Relation | None, direction: str = "minimize") -> str:
@@ -22,3 +22,8 @@ def describe_relation(relation: Relation | None, direction: str = "minimize") ->
     ordered = sorted(shares.items(), key=lambda one: -one[1])
     parts = [f"{name}: {share:.0%}" for name, share in ordered if share >= 0.005]
     return "Crashes are " + "; ".join(parts) + "."
+
+
+def describe_limit(limit: Limit) -> str:
+    """A limit with its standard deviation, unless it is known."""
+    return f"{limit.value:.4g} ± {limit.deviation:.2g}" if limit.deviation else f"{limit.value:.4g}"

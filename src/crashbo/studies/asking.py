@@ -1,4 +1,4 @@
-"""Ask for the next trial, alone or among many workers. Torch is imported when a suggestion is made.
+"""Ask for the next trial, alone or among many workers.
 
 Trials are numbered by the storage. Whoever gets a number waits until all lower ones know what they try, and only
 then makes its own suggestion: so each one takes all others into account, on any storage and any number of machines.
@@ -7,18 +7,22 @@ then makes its own suggestion: so each one takes all others into account, on any
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import CrashBOError
+from crashbo.integrations.optuna.internals import add_trial, live_trial
 from crashbo.integrations.optuna.space import distribution_of
 from crashbo.studies import recording
 from crashbo.studies.storage import StudyError
 from crashbo.studies.study import Study
 from crashbo.studies.workers import WORKER, Watch, has_suggestion, is_gone, me, under_way
+
+if TYPE_CHECKING:
+    from crashbo.integrations.optuna import CrashBOSampler
 
 _SHORTEST, _LONGEST = 0.02, 1.0  # seconds between two looks
 _PATIENCE = 60.0  # seconds without a sign of life before a trial that got no suggestion is given up
@@ -35,7 +39,9 @@ class Asked:
         params: to try.
         why: it was suggested, in words.
         success_probability: as believed; None for initial points.
-        thresholds: as estimated then.
+        thresholds: the most probable limits then.
+        deviations: their standard deviations.
+        relation: what crashes had to do with the objective then, as probabilities.
         worker: the mark on the trial.
     """
 
@@ -44,6 +50,8 @@ class Asked:
     why: str = ""
     success_probability: float | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    deviations: Mapping[str, float] = field(default_factory=dict)
+    relation: Mapping[str, float] = field(default_factory=dict)
     worker: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -104,13 +112,19 @@ def _ask_for(
     return _asked(study, trial.number, params)
 
 
-def use_sampler(study: Study) -> Any:
-    """Give the study CrashBO's sampler, once; this imports torch."""
+def use_sampler(study: Study, n_trials: int | None = None) -> "CrashBOSampler":
+    """Give the study CrashBO's sampler, once.
+
+    Args:
+        study: to give it to.
+        n_trials: how many trials the study will have, where that is known and its options do not say.
+    """
     from crashbo.integrations.optuna import CrashBOSampler
 
-    if not isinstance(study.inner.sampler, CrashBOSampler):
-        study.inner.sampler = CrashBOSampler.from_study(study.inner)
-    return study.inner.sampler
+    sampler = study.inner.sampler
+    if not isinstance(sampler, CrashBOSampler):
+        study.inner.sampler = sampler = CrashBOSampler.from_study(study.inner, n_trials=n_trials)
+    return sampler
 
 
 def _new_trial(study: Study, worker: Mapping[str, Any]) -> optuna.Trial:
@@ -121,8 +135,7 @@ def _new_trial(study: Study, worker: Mapping[str, Any]) -> optuna.Trial:
             trial.set_user_attr(WORKER, dict(worker))
             return trial
         marked = optuna.trial.create_trial(state=TrialState.RUNNING, user_attrs={WORKER: dict(worker)})
-        made = study.inner._storage.create_new_trial(study.inner._study_id, template_trial=marked)
-        return optuna.Trial(study.inner, made)
+        return live_trial(study.inner, add_trial(study.inner, marked))
 
 
 def _wait_for_turn(study: Study, number: int, watch: Watch) -> None:
@@ -179,5 +192,7 @@ def _asked(study: Study, number: int, params: Mapping[str, Any]) -> Asked:
         why=marks.get("crashbo:why", ""),
         success_probability=marks.get("crashbo:success_probability"),
         thresholds=marks.get("crashbo:thresholds") or {},
+        deviations=marks.get("crashbo:deviations") or {},
+        relation=marks.get("crashbo:relation") or {},
         worker=marks.get(WORKER, {}),
     )

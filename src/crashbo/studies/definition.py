@@ -1,11 +1,13 @@
-"""What a study is about: its space, constraints, direction, seed and units, as kept in the storage. No torch here."""
+"""What a study is about: its space, constraints, direction, seed and units, as kept in the storage."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crashbo.errors import InputError
+from crashbo.options import Options, options_from_json
 from crashbo.outcome import Constraint
+from crashbo.settings import Settings, strategy_in
 from crashbo.space import Space
 
 if TYPE_CHECKING:
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
 FORMAT, SPACE, CONSTRAINTS = "crashbo:format", "crashbo:space", "crashbo:constraints"
 SETTINGS, UNITS = "crashbo:settings", "crashbo:units"
 _FORMAT = 1
-_DIRECTIONS = ("minimize", "maximize")
-_ACQUISITIONS = ("auto", "cmes", "mes", "mesco", "logei")
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,10 @@ class Definition:
         constraints: outputs beside the objective that must stay below a limit.
         direction: "minimize" or "maximize".
         seed: same seed, same suggestions.
-        acquisition: as for `crashbo.Optimizer`.
+        acquisition: of the paper's strategy.
         options: of `crashbo.Options` that differ from the defaults.
         units: by parameter, constraint or "objective"; for people only.
+        strategy: "default" or "paper".
     """
 
     space: Space
@@ -39,6 +40,7 @@ class Definition:
     acquisition: str = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
+    strategy: str = "default"
 
     def __post_init__(self) -> None:
         names = [one.name for one in self.constraints]
@@ -47,15 +49,20 @@ class Definition:
             raise InputError(f"`{twice[0]}` must be the name of one thing; got it twice. Rename one.")
         if "objective" in self.space:
             raise InputError("`objective` must not be the name of a parameter; it is that of the cost. Rename it.")
-        if self.direction not in _DIRECTIONS:
-            raise InputError(f"`direction` must be 'minimize' or 'maximize'; got {self.direction!r}.")
-        if self.acquisition not in _ACQUISITIONS:
-            raise InputError(f"`acquisition` must be one of {list(_ACQUISITIONS)}; got {self.acquisition!r}.")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise InputError(f"`seed` must be an integer >= 0; got {self.seed!r}.")
+        if not isinstance(self.strategy, str):
+            raise InputError(f"`strategy` must be a name; got {self.strategy!r}. A study keeps no objects.")
+        Settings.check(self.constraints, self.direction, self.strategy, self.acquisition, self.seed, self._options())
         unknown = [name for name in self.units if name not in (*self.space, *names, "objective")]
         if unknown:
             raise InputError(f"`units` must name parameters, constraints or objective; got {unknown}.")
+
+    def _options(self) -> Options:
+        try:
+            return options_from_json(self.options)
+        except (TypeError, AttributeError) as error:
+            raise InputError(
+                f"`options` must be those of crashbo.Options; got {dict(self.options)} ({error})."
+            ) from error
 
     @property
     def constraint_names(self) -> tuple[str, ...]:
@@ -70,7 +77,12 @@ def write(study: "optuna.Study", definition: Definition) -> None:
     """Write a definition on a new study; the format comes last and says that it is complete."""
     study.set_user_attr(SPACE, definition.space.to_json())
     study.set_user_attr(CONSTRAINTS, [asdict(one) for one in definition.constraints])
-    settings = {"seed": definition.seed, "acquisition": definition.acquisition, "options": dict(definition.options)}
+    settings = {
+        "seed": definition.seed,
+        "strategy": definition.strategy,
+        "acquisition": definition.acquisition,
+        "options": dict(definition.options),
+    }
     study.set_user_attr(SETTINGS, settings)
     if definition.units:
         study.set_user_attr(UNITS, dict(definition.units))
@@ -84,12 +96,14 @@ def read(study: "optuna.Study") -> Definition:
         what = "no CrashBO space" if FORMAT not in marks else f"format {marks[FORMAT]!r}, from a newer version"
         raise InputError(f"`study` must be made by `crashbo new`; {study.study_name!r} has {what}.")
     settings = marks[SETTINGS]
+    strategy, acquisition = strategy_in(settings)
     return Definition(
         space=Space.from_json(marks[SPACE]),
         constraints=tuple(Constraint(**one) for one in marks[CONSTRAINTS]),
         direction=study.direction.name.lower(),
         seed=settings["seed"],
-        acquisition=settings["acquisition"],
+        strategy=strategy,
+        acquisition=acquisition,
         options=settings["options"],
         units=marks.get(UNITS, {}),
     )

@@ -1,4 +1,4 @@
-"""A study's definition as people write it: a YAML or JSON file, or options of the command line. No torch here."""
+"""A study's definition as people write it: a YAML or JSON file, or options of the command line."""
 
 import json
 import re
@@ -10,10 +10,11 @@ from typing import Any
 from crashbo.errors import InputError
 from crashbo.outcome import Constraint
 from crashbo.parameters import Categorical, Float, Int, Parameter
+from crashbo.settings import strategy_in
 from crashbo.space import Space
 from crashbo.studies.definition import Definition
 
-_KEYS = ("parameters", "constraints", "direction", "seed", "acquisition", "options", "units")
+_KEYS = ("parameters", "constraints", "direction", "seed", "strategy", "acquisition", "options", "units")
 _SIZE = 1_000_000  # characters; a definition takes a few hundred
 
 
@@ -81,6 +82,7 @@ def make_definition(
     constraints: Mapping[str, Any] | Iterable[str] = (),
     direction: str = "minimize",
     seed: int = 0,
+    strategy: str | None = None,
     acquisition: str = "auto",
     options: Mapping[str, Any] | None = None,
     units: Mapping[str, str] | None = None,
@@ -92,7 +94,8 @@ def make_definition(
         constraints: names, or limits by name, None where the limit is unknown; also `{threshold, unit}`.
         direction: "minimize" or "maximize".
         seed: same seed, same suggestions.
-        acquisition: as for `crashbo.Optimizer`.
+        strategy: "default" or "paper"; None: "paper" if an acquisition is named, as in files of version 0.1.
+        acquisition: of the paper's strategy.
         options: of `crashbo.Options`.
         units: by name.
 
@@ -102,12 +105,14 @@ def make_definition(
     found = {str(name): _unit(value) for name, value in parameters.items()}
     named = constraints if isinstance(constraints, Mapping) else dict.fromkeys(constraints)
     limits = {str(name): _unit(value) for name, value in named.items()}
+    strategy, acquisition = strategy_in({"strategy": strategy, "acquisition": acquisition, "options": options})
     inner = {name: unit for name, (_, unit) in (found | limits).items() if unit}
     return Definition(
         space=Space({name: _parameter(name, value) for name, (value, _) in found.items()}),
         constraints=tuple(Constraint(name, _limit(name, value)) for name, (value, _) in limits.items()),
         direction=direction,
         seed=seed,
+        strategy=strategy,
         acquisition=acquisition,
         options=dict(options or {}),
         units=inner | {str(name): str(unit) for name, unit in (units or {}).items()},
@@ -173,6 +178,7 @@ def to_file(definition: Definition) -> dict[str, Any]:
         "constraints": {one.name: one.threshold for one in definition.constraints},
         "direction": definition.direction,
         "seed": definition.seed,
+        "strategy": definition.strategy,
         "acquisition": definition.acquisition,
         "options": dict(definition.options),
         "units": dict(definition.units),

@@ -1,8 +1,8 @@
-"""What the model makes of a study: the best guess and the learned limits. This imports torch."""
+"""What the model makes of a study: the best guess and the learned limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from crashbo.errors import InputError
 from crashbo.studies.asking import use_sampler
@@ -10,6 +10,7 @@ from crashbo.studies.study import Study, counts
 
 if TYPE_CHECKING:
     from crashbo.optimizer import Best, Optimizer
+    from crashbo.strategies.base import Limit, Relation
 
 
 @dataclass(frozen=True)
@@ -18,11 +19,24 @@ class Outlook:
 
     Attributes:
         best: the best guess, its params in the order of the space.
-        thresholds: the learned limits of all outputs that have one.
+        limits: of all outputs that have one, each with its standard deviation.
+        relation: what crashes have to do with the objective; None while unknown.
+        crash_relation: the same in words.
     """
 
     best: "Best"
-    thresholds: Mapping[str, float]
+    limits: "Mapping[str, Limit]"
+    relation: "Relation | None"
+    crash_relation: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Limits and relation as plain JSON; `thresholds` are the limits' values alone."""
+        return {
+            "thresholds": {name: one.value for name, one in self.limits.items()},
+            "limits": {name: asdict(one) for name, one in self.limits.items()},
+            "relation": None if self.relation is None else asdict(self.relation),
+            "crash_relation": self.crash_relation,
+        }
 
 
 def look(study: Study) -> Outlook:
@@ -31,12 +45,10 @@ def look(study: Study) -> Outlook:
     Raises:
         InputError: while no trial is finished or crashed.
     """
-    from dataclasses import replace
-
     optimizer, _ = fitted(study)
     best = optimizer.best()
     params = {name: best.params[name] for name in study.definition.space}
-    return Outlook(replace(best, params=params), optimizer.thresholds)
+    return Outlook(replace(best, params=params), optimizer.limits, optimizer.relation, optimizer.crash_relation)
 
 
 def fitted(study: Study) -> "tuple[Optimizer, list[int]]":
@@ -46,7 +58,7 @@ def fitted(study: Study) -> "tuple[Optimizer, list[int]]":
         InputError: while no trial is finished or crashed.
     """
     records = study.records()
-    tally = counts(records)
+    tally = counts(study.definition, records)
     if not tally["finished"] + tally["crashed"]:
         raise InputError("`study` must have a trial that is told before there is a best guess. Run one.")
     sampler = use_sampler(study)

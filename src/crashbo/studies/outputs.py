@@ -1,4 +1,4 @@
-"""What a program said on its output: a cost, constraint values, a crash. No torch here.
+"""What a program said on its output: a cost, constraint values, a crash.
 
 Either a line of JSON, `{"objective": 0.73, "reach": 11.2}`, the last one counts; or a last line as for
 `crashbo tell`, `0.73 reach=11.2`. `{"crash": "fell"}` and `{"transient": "no connection"}` say what went wrong.

@@ -1,4 +1,4 @@
-"""Run any program as a trial: how it gets its params, and what its ending means. No torch here."""
+"""Run any program as a trial: how it gets its params, and what its ending means."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Record what came of a trial: told, crashed, transient, corrected, deleted. Written first; no torch here."""
+"""Record what came of a trial: told, crashed, transient, corrected, deleted."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -8,6 +8,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import InputError
 from crashbo.integrations.optuna import records
+from crashbo.integrations.optuna.internals import add_trial, live_trial
 from crashbo.integrations.optuna.records import CONSTRAINT, CRASH, Record
 from crashbo.integrations.optuna.space import distribution_of
 from crashbo.outcome import CRASHED, VIOLATED, check_outcome
@@ -77,10 +78,8 @@ def add(
 
 def store(study: Study, trial: FrozenTrial) -> int:
     """Store a whole trial in one step and return its number."""
-    storage: Any = study.inner._storage
     with study.guarded():
-        made = storage.create_new_trial(study.inner._study_id, template_trial=trial)
-        return int(storage.get_trial(made).number)
+        return add_trial(study.inner, trial).number
 
 
 def make_trial(
@@ -184,7 +183,7 @@ def _running(study: Study, number: int, complete: bool = True) -> optuna.Trial:
     if found.state != TrialState.RUNNING or (complete and missing):
         raise InputError(f"`number` must be a trial under way; got {number}, which has no params yet.")
     with study.guarded():
-        return optuna.Trial(study.inner, found._trial_id)
+        return live_trial(study.inner, found)
 
 
 def _finish(study: Study, trial: optuna.Trial, state: TrialState, value: float | None = None) -> None:

@@ -52,7 +52,7 @@ class Runner:
         Raises:
             CrashBOError: if trials cannot be run or stored; every finished trial is stored nevertheless.
         """
-        use_sampler(self.study)  # torch is imported by the main thread, before workers need it
+        use_sampler(self.study, n_trials=self.trials)
         ended = [threading.Event() for _ in range(self.workers)]
         threads = [threading.Thread(target=self._work, args=(event,)) for event in ended]
         beats = threading.Thread(target=self._beat, daemon=True)
@@ -109,7 +109,7 @@ class Runner:
 
     def _needed(self, study: Study, number: int) -> bool:
         """Whether the study lacks trials, those under way counted."""
-        tally = counts([record for record in study.records() if record.number != number])
+        tally = counts(study.definition, [record for record in study.records() if record.number != number])
         return tally["finished"] + tally["crashed"] + tally["pending"] < self.trials
 
     def _try(self, asked: Asked) -> None:

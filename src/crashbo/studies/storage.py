@@ -1,4 +1,4 @@
-"""Where studies are kept: a SQLite file, any other Optuna storage, and what can go wrong there. No torch here."""
+"""Where studies are kept: a SQLite file, any other Optuna storage, and what can go wrong there."""
 
 import contextlib
 import importlib.util
@@ -98,13 +98,15 @@ def open_storage(place: Place, *, create: bool = False, quick: bool = False) -> 
 def _open_database(place: Place, quick: bool) -> Any:
     import optuna
 
+    from crashbo.integrations.optuna.internals import trusting_tables
+
     sqlite = place.url.startswith("sqlite")
     arguments: dict[str, Any] = {}
     if sqlite and "timeout=" not in place.url:
         arguments["connect_args"] = {"timeout": _PATIENCE}
     elif not sqlite:
         arguments["pool_pre_ping"] = True  # a server may have been restarted between two trials
-    with _trusting_tables() if quick else contextlib.nullcontext():
+    with trusting_tables() if quick else contextlib.nullcontext():
         storage = optuna.storages.RDBStorage(
             _with_driver(place.url).replace("{", "{{").replace("}", "}}"),  # Optuna fills in a template
             engine_kwargs=arguments,
@@ -122,26 +124,6 @@ def _with_driver(url: str) -> str:
     match = re.match(r"postgres(?:ql)?://", url)
     drivers = [name for name in ("psycopg", "psycopg2") if importlib.util.find_spec(name)]
     return f"postgresql+{drivers[0]}://{url[match.end() :]}" if match and drivers else url
-
-
-@contextmanager
-def _trusting_tables() -> Iterator[None]:
-    """Within this, Optuna leaves the version of the tables alone.
-
-    Even with `skip_compatibility_check` it looks it up through alembic, whose import is a fifth of the time that
-    recording a result takes.
-    """
-    from optuna.storages._rdb import storage
-
-    before = getattr(storage, "_VersionManager", None)
-    if before is None:
-        yield
-        return
-    try:
-        storage._VersionManager = lambda *arguments: None  # type: ignore[assignment,misc]
-        yield
-    finally:
-        storage._VersionManager = before  # type: ignore[misc]
 
 
 def _lock_from_the_start(engine: Any) -> None:

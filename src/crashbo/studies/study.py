@@ -1,8 +1,8 @@
-"""Make, open and read studies. No torch here; `ask` and the model live in their own modules."""
+"""Make, open and read studies; `ask` and the model live in their own modules."""
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from optuna.trial import FrozenTrial
 
 from crashbo.errors import InputError
 from crashbo.integrations.optuna import records
+from crashbo.integrations.optuna.internals import find_trial
 from crashbo.integrations.optuna.records import Record
 from crashbo.studies import definition as definitions
 from crashbo.studies.definition import Definition
@@ -49,17 +50,14 @@ class Study:
         Raises:
             InputError: if there is none of that number.
         """
-        storage: Any = self.inner._storage
         with self.guarded():
             try:
-                found = storage.get_trial_id_from_study_id_trial_number(self.inner._study_id, number)
+                return find_trial(self.inner, number)
             except KeyError as error:
                 raise InputError(
                     f"`number` must be a trial of the study {self.place.study!r}; got {number}. "
                     "`crashbo status` lists them."
                 ) from error
-            trial: FrozenTrial = storage.get_trial(found)
-        return trial
 
 
 def create_study(place: Place, definition: Definition) -> Study:
@@ -96,8 +94,17 @@ def open_study(place: Place, *, quick: bool = False) -> Study:
 
     Args:
         place: where it is.
-        quick: skip the check of the database's version, for commands that only record a result.
+        quick: skip the check of the database's version, unless the study cannot be opened.
     """
+    try:
+        return _opened(place, quick)
+    except StudyError:
+        if not quick:
+            raise
+    return _opened(place, False)  # says what is wrong with the version, if that is what it is
+
+
+def _opened(place: Place, quick: bool) -> Study:
     storage = open_storage(place, quick=quick)
     with storage_errors(place):
         place = place if place.study else replace(place, study=_only_study(place, storage))
@@ -143,23 +150,17 @@ def _listed(storage: Any) -> str:
 # --- summaries that need no model ------------------------------------------------------------------
 
 
-def counts(found: list[Record]) -> dict[str, int]:
-    """How many trials are finished, crashed, pending and ignored."""
+def counts(definition: Definition, found: Sequence[Record]) -> dict[str, int]:
+    """How many trials are finished, crashed, pending and ignored; and how many failed: crashed or broke a limit."""
     tally = Counter(record.status for record in found)
-    return {status: tally.get(status, 0) for status in ("finished", "crashed", "pending", "ignored")}
+    failed = sum(record.failed_under(definition.constraints) for record in found)
+    return {status: tally.get(status, 0) for status in ("finished", "crashed", "pending", "ignored")} | {
+        "failed": failed
+    }
 
 
-def allowed(definition: Definition, record: Record) -> bool:
-    """Whether a trial has a cost and broke no limit."""
-    limits = {one.name: one.threshold for one in definition.constraints if one.threshold is not None}
-    if record.status != "finished" or None in record.constraints.values():
-        return False
-    seen = {name: value for name, value in record.constraints.items() if value is not None}
-    return all(value <= limits.get(name, value) for name, value in seen.items())
-
-
-def best_seen(definition: Definition, found: list[Record]) -> Record | None:
+def best_seen(definition: Definition, found: Sequence[Record]) -> Record | None:
     """The best measured trial that broke no limit; None without any."""
     sign = 1.0 if definition.direction == "minimize" else -1.0
-    good = [record for record in found if allowed(definition, record)]
+    good = [one for one in found if one.status == "finished" and not one.failed_under(definition.constraints)]
     return min(good, key=lambda record: sign * (record.objective or 0.0), default=None)

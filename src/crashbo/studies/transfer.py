@@ -1,4 +1,4 @@
-"""Trials from and to files: CSV for spreadsheets, JSON with everything. No torch here."""
+"""Trials from and to files: CSV for spreadsheets, JSON with everything."""
 
 import csv
 import io
@@ -180,7 +180,7 @@ def trial_json(
     study: Study, record: Record, trial: FrozenTrial, changes: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return one trial as plain JSON."""
-    beliefs = ("why", "mode", "success_probability", "thresholds")
+    beliefs = ("why", "mode", "success_probability", "thresholds", "deviations", "relation")
     found = {key: trial.user_attrs.get(f"crashbo:{key}") for key in beliefs}
     order = [name for name in study.definition.space if name in record.params]
     return {

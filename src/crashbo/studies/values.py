@@ -1,4 +1,4 @@
-"""Values as people write them, `kp=1.5 reach=violated`, checked against a study's definition. No torch here."""
+"""Values as people write them, `kp=1.5 reach=violated`, checked against a study's definition."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

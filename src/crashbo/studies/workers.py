@@ -1,4 +1,4 @@
-"""Who works on a trial, and whether that process is still there. No torch here.
+"""Who works on a trial, and whether that process is still there.
 
 A trial that `crashbo ask` or `crashbo run` makes carries the user attribute "crashbo:worker": the host, the process
 and a count that a running worker raises every few seconds. A process of this host can be looked up; one of another
@@ -17,6 +17,7 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import CrashBOError
+from crashbo.integrations.optuna.internals import set_user_attribute
 from crashbo.integrations.optuna.records import SUGGESTION
 from crashbo.studies import recording
 from crashbo.studies.storage import StudyError
@@ -151,6 +152,6 @@ def put_mark(study: Study, number: int, worker: Mapping[str, Any]) -> None:
         trial = study.trial(number)
         with study.guarded():
             if not trial.state.is_finished():
-                study.inner._storage.set_trial_user_attr(trial._trial_id, WORKER, dict(worker))
+                set_user_attribute(study.inner, trial, WORKER, dict(worker))
     except StudyError:
         return  # the next beat may get through

@@ -293,6 +293,7 @@ class TestSpaces:
         optimizer = study.sampler.optimizer(study)
         assert (optimizer.space, optimizer.seed, optimizer.acquisition) == (space, 7, "mesco")
         assert (optimizer.direction, optimizer.options.initial) == ("maximize", 4)
+        assert optimizer.settings.strategy == "paper"  # what fixed hyperparameters meant in version 0.1
         assert optimizer.options.fixed["objective"].threshold_prior == (0.0, 3.0)
         distributions = {"kp": FloatDistribution(0.0, 10.0), "n": IntDistribution(1, 8)}
         assert study.ask(distributions).params == dict(crashbo.Optimizer(space, seed=7).ask())
@@ -328,10 +329,13 @@ class TestOptunasWays:
         study.optimize(square, n_trials=6, catch=CAUGHT)
         assert [trial.user_attrs["crashbo:mode"] for trial in study.trials[:3]] == ["independent", "initial", "initial"]
         beliefs = study.trials[-1].user_attrs
-        assert beliefs["crashbo:mode"] in ("mes", "success")
+        assert beliefs["crashbo:mode"] == "gain"
         assert 0 <= beliefs["crashbo:success_probability"] <= 1
         assert "success probability" in beliefs["crashbo:why"]
-        assert beliefs["crashbo:thresholds"].keys() == {"objective"}
+        assert sum(beliefs["crashbo:relation"][name] for name in ("high", "unrelated", "low", "random")) == (
+            pytest.approx(1.0)
+        )
+        assert beliefs.get("crashbo:thresholds", {}).keys() == beliefs.get("crashbo:deviations", {}).keys()
 
     def test_many_objectives_are_refused(self) -> None:
         study = make_study(directions=["minimize", "minimize"])

@@ -77,14 +77,6 @@ function caption(figure, text, ...extra) {
 
 const told = (rows) => rows.filter((row) => row.status === "finished" || row.status === "crashed");
 
-function allowed(info, row) {
-  if (row.status !== "finished") return false;
-  return info.constraints.every((one) => {
-    const value = own(row.constraints, one.name);
-    return value !== "violated" && (one.threshold === null || typeof value !== "number" || value <= one.threshold);
-  });
-}
-
 export function renderConvergence(page) {
   const { info } = page.state;
   const figure = byId("convergence");
@@ -105,7 +97,7 @@ export function renderConvergence(page) {
   const best = drawRun(chart, info, rows);
   const sum = `${rows.length} results, ${crashes} of them crashed.`;
   const words = best ? `Best so far: ${costName(info)} ${short(best.objective, 6)} in trial ${best.number}. ${sum}` : `${sum} No trial has worked yet.`;
-  caption(figure, words, legend(["dot", "finished"], ["line", "best so far"], crashes && ["crash", "crashed"], ["hollow", "broke a limit"]));
+  caption(figure, words, legend(["dot", "finished"], ["line", "best so far"], crashes && ["crash", "crashed"], rows.some((row) => row.failed && row.status === "finished") && ["hollow", "broke a limit"]));
   return undefined;
 }
 
@@ -116,7 +108,7 @@ function drawRun(chart, info, rows) {
   let best = null;
   rows.forEach((row, index) => {
     const x = chart.px(index + 1);
-    const good = allowed(info, row);
+    const good = row.status === "finished" && !row.failed;
     if (good && (!best || sign * row.objective < sign * best.objective)) best = row;
     if (best) line.push([x, chart.py(best.objective)]);
     const words = `Trial ${row.number}: ${row.status === "crashed" ? `crashed ${row.reason}` : short(row.objective, 6)}`;
@@ -133,15 +125,15 @@ let output = "";
 let chosen = ""; // by a person
 
 export function renderLimit(page) {
-  const { info, limits, thresholds, relation } = page.state;
+  const { info, limits, relation } = page.state;
   const figure = byId("limit");
   const known = info.constraints.filter((one) => one.threshold !== null).map((one) => one.name);
-  const names = ["objective", ...info.constraints.map((one) => one.name)].filter((name) => Object.hasOwn(limits, name) || Object.hasOwn(thresholds, name) || page.rows.some((row) => Object.hasOwn(row.thresholds, name)));
+  const names = ["objective", ...info.constraints.map((one) => one.name)].filter((name) => Object.hasOwn(limits, name) || page.rows.some((row) => Object.hasOwn(row.thresholds, name)));
   controls(page, info, names);
   figure.dataset.trials = told(page.rows).length;
   if (!names.length) return empty(figure, relation || "No limit is known yet. It is learned from costs and crashes, or from broken limits.");
   output = names.includes(chosen) ? chosen : names[0];
-  const now = own(limits, output) ?? own(thresholds, output) ?? null;
+  const [now, deviation] = own(limits, output) ?? [null, 0];
   const parts = history(info, page.rows, output);
   const values = [...parts.seen, ...parts.believed, ...parts.worst].map((one) => one[1]);
   if (now !== null) values.push(now);
@@ -149,17 +141,14 @@ export function renderLimit(page) {
   const name = output === "objective" ? costName(info) : label(info, output);
   const chart = frame(figure.querySelector(".plot"), { x: { low: 0, high: parts.count + 1 }, y: bounds(values), xLabel: "results", yLabel: name });
   drawLimit(chart, parts, now);
-  caption(figure, limitWords(page.state, now, known.includes(output)), legend(["dot", "seen"], ["worst", "worst that worked"], ["limit", "limit as believed"], parts.failed.length && ["crash", "failed"]));
+  caption(figure, limitWords(names.includes("objective") && output !== "objective" ? "" : relation, now, deviation, known.includes(output)), legend(["dot", "seen"], ["worst", "worst that worked"], ["limit", "limit as believed"], parts.bands.length && ["deviation", "± its standard deviation"], parts.failed.length && ["crash", "failed"]));
   return undefined;
 }
 
-function limitWords({ relation, limits, thresholds }, now, given) {
-  const expected = own(thresholds, output);
-  const works = Object.hasOwn(limits, output);
-  const doubt = expected === undefined || !works ? "" : `, which is on the safe side: ${short(expected, 4)} is the expected value`;
-  const learned = `The model ${works ? "works with" : "expects"} a limit of ${short(now, 4)}${doubt}.`;
+function limitWords(relation, now, deviation, given) {
+  const learned = `The learned limit is ${short(now, 4)} ± ${short(deviation, 2)}.`;
   const value = given ? `The limit is given: ${short(now, 4)}.` : learned;
-  return `${now === null ? "" : value} ${output === "objective" ? relation : ""}`.trim();
+  return `${now === null ? "" : value} ${relation}`.trim();
 }
 
 function controls(page, info, names) {
@@ -179,28 +168,41 @@ function controls(page, info, names) {
 
 function history(info, rows, name) {
   const sign = info.direction === "maximize" && name === "objective" ? -1 : 1;
-  const found = { seen: [], believed: [], worst: [], failed: [], count: 0 };
+  const limit = name === "objective" ? null : (info.constraints.find((one) => one.name === name)?.threshold ?? null);
+  const found = { seen: [], believed: [], bands: [], worst: [], failed: [], count: 0 };
   for (const row of told(rows)) {
     found.count += 1;
     const value = name === "objective" ? row.objective : own(row.constraints, name);
-    const lost = name === "objective" ? row.status === "crashed" : value === "violated";
+    const beyond = limit !== null && typeof value === "number" && value > limit;
+    const lost = name === "objective" ? row.status === "crashed" : value === "violated" || beyond;
     if (lost) found.failed.push([found.count, row.number]);
     if (typeof value === "number") found.seen.push([found.count, value, row.number]);
     const before = found.worst.at(-1);
-    if (typeof value === "number" && (!before || sign * value > sign * before[1])) found.worst.push([found.count, value]);
+    if (typeof value === "number" && !beyond && (!before || sign * value > sign * before[1])) found.worst.push([found.count, value]);
     else if (before) found.worst.push([found.count, before[1]]);
-    if (typeof own(row.thresholds, name) === "number") found.believed.push([found.count, row.thresholds[name]]);
+    if (typeof own(row.thresholds, name) !== "number") continue;
+    found.believed.push([found.count, row.thresholds[name]]);
+    if (own(row.deviations, name)) found.bands.push([found.count, row.thresholds[name], row.deviations[name]]);
   }
   return found;
 }
 
 function drawLimit(chart, parts, now) {
   const points = (list) => list.map(([x, y]) => [chart.px(x), chart.py(y)]);
+  drawBand(chart, parts.bands);
   if (parts.worst.length) chart.picture.append(svg("path", { class: "worst-line", d: steps(points(parts.worst)) }));
   if (parts.believed.length) chart.picture.append(svg("path", { class: "limit-line", d: points(parts.believed).map(([x, y], i) => `${i ? "L" : "M"}${x} ${y}`).join("") }));
   if (now !== null) chart.picture.append(svg("line", { class: "limit-line now", x1: chart.left, x2: chart.right, y1: chart.py(now), y2: chart.py(now) }));
   for (const [x, y, number] of parts.seen) chart.picture.append(dot(chart.px(x), chart.py(y), `Trial ${number}: ${short(y)}`, "", 3));
   for (const [x, number] of parts.failed) chart.picture.append(cross(chart.px(x), chart.top + 4, `Trial ${number} failed`, 4));
+}
+
+// The standard deviation of the limit over the results; where it is huge, it ends at the edge of the picture.
+function drawBand(chart, bands) {
+  if (bands.length < 2) return;
+  const inside = (value) => Math.min(Math.max(chart.py(value) || chart.bottom, chart.top), chart.bottom); // NaN: no log
+  const edge = (sign) => bands.map(([x, y, deviation]) => `${chart.px(x)} ${inside(y + sign * deviation)}`);
+  chart.picture.append(svg("path", { class: "band limit-band", d: `M${[...edge(1), ...edge(-1).reverse()].join("L")}Z` }));
 }
 
 export function empty(figure, text) {

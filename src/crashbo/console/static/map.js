@@ -288,7 +288,7 @@ function marks(page, picture, where, at, shown) {
     if (!["finished", "crashed", "pending"].includes(row.status) || !whole(row.params)) continue;
     const [x, y] = where(row.params, row);
     if (x === null || y === null) continue;
-    const failed = row.status === "crashed" || Object.values(row.constraints).includes("violated");
+    const failed = failedHere(info, row);
     const words = `Trial ${row.number}: ${row.status === "finished" ? short(row.objective, 6) : `${row.status} ${row.reason}`}`;
     const node = failed ? cross(x, y, words) : row.status === "pending" ? diamond(x, y, words) : dot(x, y, words, "on-map");
     node.setAttribute("opacity", near(info, row.params, at, shown).toFixed(2));
@@ -300,6 +300,15 @@ function marks(page, picture, where, at, shown) {
   };
   point(offer && offer.params, (x, y) => svg("circle", { class: "mark ring", cx: x, cy: y, r: 9 }, svg("title", { text: "The suggestion" })));
   point(best && best.params, (x, y) => svg("path", { class: "mark star", d: star(x, y, 9) }, svg("title", { text: "The best guess" })));
+}
+
+// A map of one output marks what failed in it; that of success, and of where to try next, whatever failed.
+function failedHere(info, row) {
+  if (view.layer === "mean" || view.layer === "std") return row.status === "crashed";
+  if (!view.layer.startsWith("constraint:")) return row.failed;
+  const one = info.constraints.find((other) => `constraint:${other.name}` === view.layer);
+  const value = own(row.constraints, one.name);
+  return value === "violated" || (one.threshold !== null && typeof value === "number" && value > one.threshold);
 }
 
 const diamond = (x, y, title) => svg("path", { class: "mark diamond", d: `M${x} ${y - 7}L${x + 7} ${y}L${x} ${y + 7}L${x - 7} ${y}Z` }, svg("title", { text: title }));

@@ -18,7 +18,7 @@ from crashbo.integrations.optuna.records import (
 if TYPE_CHECKING:
     from crashbo.integrations.optuna.sampler import CrashBOSampler as CrashBOSampler
 
-# Imported on first use: recording a result must not pay for torch.
+# Imported on first use: recording a result needs no model.
 _LAZY = {"CrashBOSampler": "crashbo.integrations.optuna.sampler"}
 
 __all__ = [

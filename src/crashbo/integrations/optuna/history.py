@@ -2,35 +2,22 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from crashbo.errors import InputError
 from crashbo.integrations.optuna.records import Record
 from crashbo.integrations.optuna.space import Translation
-from crashbo.models.surrogates import FixedModel
-from crashbo.optimizer import AcquisitionName, Optimizer, Reason
+from crashbo.optimizer import Optimizer, Reason
+from crashbo.options import options_from_json
 from crashbo.outcome import Constraint, Trial
-from crashbo.search import Options
+from crashbo.settings import Settings, strategy_in
 
 CONSTRAINTS, SETTINGS = "crashbo:constraints", "crashbo:settings"  # a study's user attributes
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What an `Optimizer` needs beside the space and the direction; checked as it checks them."""
-
-    constraints: Sequence[Constraint] = ()
-    acquisition: AcquisitionName = "auto"
-    seed: int = 0
-    options: Options = field(default_factory=Options)
-
-    def __post_init__(self) -> None:
-        Optimizer({"any": (0.0, 1.0)}, **vars(self))
-
-
 def settings_in(attributes: Mapping[str, Any]) -> Settings:
-    """Return the settings that `crashbo new` wrote among a study's attributes.
+    """Return the settings that `crashbo new` wrote among a study's attributes, also that of version 0.1.
 
     Raises:
         InputError: if it did not.
@@ -38,19 +25,16 @@ def settings_in(attributes: Mapping[str, Any]) -> Settings:
     try:
         found = attributes[SETTINGS]
         constraints = [Constraint(**one) for one in attributes.get(CONSTRAINTS, [])]
-        options = dict(found.get("options") or {})
-        options["fixed"] = {name: _fixed(one) for name, one in options.get("fixed", {}).items()}
-        return Settings(constraints, found.get("acquisition", "auto"), found.get("seed", 0), Options(**options))
+        options = options_from_json(found.get("options") or {})
+        strategy, acquisition = strategy_in(found)
+        return Settings.check(
+            constraints, strategy=strategy, acquisition=acquisition, seed=found.get("seed", 0), options=options
+        )
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"`study` must be made by `crashbo new`; its settings cannot be read ({error!r}). "
             "Otherwise write CrashBOSampler(...) with your own settings."
         ) from error
-
-
-def _fixed(values: Mapping[str, Any]) -> FixedModel:
-    read: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in values.items()}
-    return FixedModel(**read)
 
 
 @dataclass(frozen=True)
@@ -75,7 +59,7 @@ class Outputs:
         return values | {self.limits[name].name: value for name, value in record.limits.items()}
 
     def named(self, thresholds: Mapping[str, float]) -> dict[str, float]:
-        """Thresholds by the names users know."""
+        """Numbers per output by the names users know."""
         known = {one.name: name for name, one in [*self.reported.items(), *self.limits.items()]}
         return {known.get(name, name): value for name, value in thresholds.items()}
 
@@ -120,8 +104,10 @@ def make_optimizer(
     Finished, crashed and pending records that lie in the space count, in the order of their numbers.
     """
     outputs = outputs_of(records, settings.constraints)
-    direction: Literal["minimize", "maximize"] = "maximize" if maximize else "minimize"
-    optimizer = Optimizer(translation.space, direction=direction, **vars(settings) | {"constraints": outputs.all})
+    optimizer = Optimizer(
+        translation.space,
+        **vars(settings) | {"constraints": outputs.all, "direction": "maximize" if maximize else "minimize"},
+    )
     placed = [(record, place(record, translation)) for record in records]
     trials = [
         Trial(record.number, params, record.objective, outputs.seen(record), record.reason)
@@ -134,7 +120,8 @@ def make_optimizer(
         if params is not None and record.status == "pending" and record.number != number
     ]
     state = {"trials": [asdict(trial) for trial in trials], "pending": pending, "asked": number}
-    return Optimizer.from_json(optimizer.to_json() | state)
+    own = None if isinstance(settings.strategy, str) else settings.strategy
+    return Optimizer.from_json(optimizer.to_json() | state, strategy=own)
 
 
 def _key(number: int, asking: int) -> int:

@@ -1,4 +1,4 @@
-"""How outcomes are written on Optuna trials and read back. No torch here.
+"""How outcomes are written on Optuna trials and read back.
 
 On a trial, as user attributes: "crash" (reason), "transient" (reason), "constraint:<name>" (a number or
 "violated"), "crashbo:skipped" (on a pruned trial: nobody ran it). A finished trial cannot be changed in Optuna, so
@@ -18,7 +18,8 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import InputError
-from crashbo.outcome import CRASHED, VIOLATED, Constraint, Crash, check_outcome, is_number
+from crashbo.integrations.optuna.internals import study_attributes
+from crashbo.outcome import CRASHED, VIOLATED, Constraint, Crash, Trial, check_outcome, is_number
 
 Status: TypeAlias = Literal["finished", "crashed", "pending", "ignored"]
 Learn: TypeAlias = bool | Callable[[FrozenTrial], bool]
@@ -67,6 +68,12 @@ class Record:
     skipped: bool = False
     retry_of: int | None = None
     suggestion: Mapping[str, float] = field(default_factory=dict)
+
+    def failed_under(self, constraints: Sequence[Constraint]) -> bool:
+        """Whether it crashed or broke a limit, a known one or Optuna's own included."""
+        broken = any(value > 0 for value in self.limits.values())
+        told = Trial(self.number, self.params, self.objective, self.constraints)
+        return self.status == "crashed" or (self.status == "finished" and (broken or told.failed_under(constraints)))
 
     @property
     def word(self) -> str:
@@ -181,11 +188,6 @@ def lost_worker(study: optuna.Study, trial: FrozenTrial) -> None:
     For `RDBStorage(..., heartbeat_interval=60, heartbeat_stale_trial_callback=lost_worker)`.
     """
     correct(study, trial.number, status="transient", reason="lost worker")
-
-
-def study_attributes(study: optuna.Study) -> dict[str, Any]:
-    """Read the user attributes of a study, also of the partial view that some pruners hand to samplers."""
-    return dict(study._storage.get_study_user_attrs(study._study_id))
 
 
 def release_running(study: optuna.Study, reason: str = "lost worker") -> list[int]:

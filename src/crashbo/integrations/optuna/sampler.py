@@ -13,7 +13,8 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from crashbo.errors import InputError, NumericalError
-from crashbo.integrations.optuna.history import Settings, make_optimizer, outputs_of, place, settings_in
+from crashbo.integrations.optuna.history import make_optimizer, outputs_of, place, settings_in
+from crashbo.integrations.optuna.internals import set_system_attribute, set_user_attribute, study_attributes
 from crashbo.integrations.optuna.records import (
     PRUNED_CHOICES,
     RETRY_OF,
@@ -21,12 +22,13 @@ from crashbo.integrations.optuna.records import (
     Learn,
     Record,
     read,
-    study_attributes,
 )
 from crashbo.integrations.optuna.space import Distributions, Translation, declared, infer, translate
-from crashbo.optimizer import AcquisitionName, Best, Optimizer, Reason, Suggestion
+from crashbo.optimizer import Best, Optimizer, Reason, Suggestion
+from crashbo.options import Options
 from crashbo.outcome import Constraint
-from crashbo.search import Options
+from crashbo.settings import Settings
+from crashbo.strategies.base import Strategy
 
 _ROUNDS = 5  # attempts to avoid what another worker suggested at the same moment
 _NEAR = 0.01  # of the unit cube, in every coordinate: the same experiment
@@ -55,7 +57,8 @@ class CrashBOSampler(BaseSampler):
         *,
         constraints: Sequence[Constraint] = (),
         seed: int | None = None,
-        acquisition: AcquisitionName = "auto",
+        strategy: str | Strategy = "default",
+        acquisition: str = "auto",
         options: Options | None = None,
         learn_from: Learn = True,
         prune_as: str = "ignore",
@@ -67,7 +70,8 @@ class CrashBOSampler(BaseSampler):
             constraints: outputs that must stay below a limit, written on trials by `report`. Only needed
                 for known limits: what is reported without being declared has an unknown one.
             seed: same seed, same suggestions; None: drawn anew.
-            acquisition: as of `crashbo.Optimizer`.
+            strategy: "default", "paper", or an object of your own, as of `crashbo.Optimizer`.
+            acquisition: of the paper's strategy.
             options: as of `crashbo.Optimizer`.
             learn_from: which failed trials are crashes: all (True), none (False), or those for which this
                 function of the `FrozenTrial` returns True.
@@ -80,7 +84,9 @@ class CrashBOSampler(BaseSampler):
             raise InputError(f"`learn_from` must be True, False or a function of a FrozenTrial; got {learn_from!r}.")
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
-        self._settings = Settings(constraints, acquisition, seed, options or Options())
+        self._settings = Settings.check(
+            constraints, strategy=strategy, acquisition=acquisition, seed=seed, options=options
+        )
         self._learn_from = learn_from
         self._prune_as = prune_as
         self._independent_sampler = independent_sampler
@@ -88,14 +94,24 @@ class CrashBOSampler(BaseSampler):
         self._last: Optimizer | None = None
 
     @classmethod
-    def from_study(cls, study: optuna.Study, **others: Any) -> "CrashBOSampler":
+    def from_study(cls, study: optuna.Study, *, n_trials: int | None = None, **others: Any) -> "CrashBOSampler":
         """Return the sampler with the settings that `crashbo new` wrote into a study.
 
         Args:
             study: made by `crashbo new`.
+            n_trials: how many trials the study will have, where its options do not say.
             others: `learn_from`, `prune_as` and `independent_sampler`.
         """
-        return cls(**vars(settings_in(study_attributes(study))), **others)
+        found = settings_in(study_attributes(study))
+        options = replace(found.options, n_trials=found.options.n_trials or n_trials)
+        return cls(
+            constraints=found.constraints,
+            seed=found.seed,
+            strategy=found.strategy,
+            acquisition=found.acquisition,
+            options=options,
+            **others,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("_lock", "_last")}
@@ -111,7 +127,7 @@ class CrashBOSampler(BaseSampler):
     # --- what the model knows ------------------------------------------------------------------
 
     def optimizer(self, study: optuna.Study) -> Optimizer:
-        """Return a `crashbo.Optimizer` that has seen all trials, for thresholds and surrogates.
+        """Return a `crashbo.Optimizer` that has seen all trials, for limits and models.
 
         Raises:
             InputError: if the study has no parameters yet.
@@ -174,7 +190,7 @@ class CrashBOSampler(BaseSampler):
                     break
                 skip = sum(rival.number < trial.number for rival in rivals)
             for name, value in offer.beliefs.items():
-                study._storage.set_trial_user_attr(trial._trial_id, f"crashbo:{name}", value)
+                set_user_attribute(study, trial, f"crashbo:{name}", value)
             return dict(offer.params)
 
     def sample_independent(
@@ -250,7 +266,7 @@ class CrashBOSampler(BaseSampler):
         """Let other workers see the whole suggestion at once: Optuna stores params one by one, later."""
 
         def write(key: str, value: Any) -> None:
-            study._storage.set_trial_system_attr(trial._trial_id, key, value)
+            set_system_attribute(study, trial, key, value)
 
         if claimed or offer.retry_of is not None:  # a claim may have to be taken back
             write(RETRY_OF, offer.retry_of)
@@ -308,4 +324,7 @@ def _beliefs(why: Reason, named: Callable[[Mapping[str, float]], dict[str, float
         beliefs["success_probability"] = why.success_probability
     if why.thresholds:
         beliefs["thresholds"] = named(why.thresholds)
+        beliefs["deviations"] = named(why.deviations)
+    if why.relation:
+        beliefs["relation"] = dict(why.relation)
     return beliefs

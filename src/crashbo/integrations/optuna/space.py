@@ -1,4 +1,4 @@
-"""Optuna's distributions as CrashBO parameters, and which of them a study has in common. No torch here."""
+"""Optuna's distributions as CrashBO parameters, and which of them a study has in common."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
