@@ -1,4 +1,4 @@
-"""mES and mESCO with the mode switch, equations (20) to (22), in the log domain."""
+"""mES and mESCO with the mode switch, equations (20) to (22); maximised in the log domain."""
 
 import math
 from dataclasses import dataclass
@@ -49,16 +49,20 @@ def look(history: History, rounding: Rounding, seed: int, raw: int) -> Array:
 
 @dataclass(frozen=True)
 class SuccessScore:
-    """Log probability of success: the second mode of equation (20)."""
+    """Probability of success: the second mode of equation (20)."""
 
     models: PaperModels
     mode: str = "success"
 
     def __call__(self, X: Array) -> Array:
+        return np.exp(self.log(X))
+
+    def log(self, X: Array) -> Array:
+        """Log scores at `p x d`."""
         return self.models.log_success(X)[0]
 
     def with_slope(self, X: Array) -> tuple[Array, Array]:
-        """Scores at `p x d` and their gradients."""
+        """Log scores at `p x d` and their gradients."""
         return self.models.log_success(X, slope=True)[:2]
 
     def gain(self, X: Array) -> Array | None:
@@ -68,7 +72,7 @@ class SuccessScore:
 
 @dataclass(frozen=True)
 class EntropyScore:
-    """Log of mES times the probability that all constraints hold: the first mode of equation (20), and (22).
+    """mES times the probability that all constraints hold: the first mode of equation (20), and (22).
 
     The objective's own crashes are absorbed by its model and are not multiplied.
 
@@ -83,14 +87,18 @@ class EntropyScore:
     mode: str
 
     def __call__(self, X: Array) -> Array:
+        return np.exp(self.log(X))
+
+    def log(self, X: Array) -> Array:
+        """Log scores at `p x d`."""
         return self._information(self.models.objective.predictor(X))[0] + self.models.log_constraints(X)[0]
 
     def gain(self, X: Array) -> Array | None:
-        """mES alone, not its log: what a picture of the unconstrained acquisition shows."""
+        """mES alone: what a picture of the unconstrained acquisition shows."""
         return np.exp(self._information(self.models.objective.predictor(X))[0])
 
     def with_slope(self, X: Array) -> tuple[Array, Array]:
-        """Scores at `p x d` and their gradients."""
+        """Log scores at `p x d` and their gradients."""
         q = self.models.objective.predictor(X)
         value, by_mean, by_deviation = self._information(q)
         held, by_point = self.models.log_constraints(X, slope=True)
@@ -158,8 +166,8 @@ class Decision:
         return sampler(self.models.objective, limits, options.samples, self.history.generator(1), self.rounding)
 
     def maximum(self, score: SuccessScore | EntropyScore) -> Maximum:
-        """The best point of a score."""
-        return maximise(score, score.with_slope, self.points, self.rounding, effort=_EFFORT)
+        """The best point of a score, its value in logs."""
+        return maximise(score.log, score.with_slope, self.points, self.rounding, effort=_EFFORT)
 
     def choose(self) -> Maximum:
         """The next point."""

@@ -40,7 +40,7 @@ class PaperStrategy:
         decision = Decision(history, self.surrogate(history))
         found = decision.choose()
         success = float(decision.known.success(found.point[None])[0])
-        return Suggested(found.point, decision.score.mode, found.value, success)
+        return Suggested(found.point, decision.score.mode, math.exp(found.value), success)
 
     def score(self, history: History) -> SuccessScore | EntropyScore:
         """See `Strategy`."""
@@ -54,7 +54,7 @@ class PaperStrategy:
         seen = models.log_success(points)[0]
         if seen.max() < least or not models.any_cost:
             score = SuccessScore(models)
-            safest = maximise(score, score.with_slope, points, rounding, effort=_EFFORT)
+            safest = maximise(score.log, score.with_slope, points, rounding, effort=_EFFORT)
             if safest.value < least or not models.any_cost:
                 return Guess(safest.point, safest.value >= least)
             points = np.concatenate([points, safest.point[None]])
