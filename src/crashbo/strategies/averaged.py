@@ -105,6 +105,10 @@ class Output:
         variance = float(weights @ (np.square(deviations) + np.square(values - mode)))
         return Limit(mode, math.sqrt(variance))
 
+    def noise_share(self) -> float:
+        """Standard deviation of the noise, relative to the spread of the values."""
+        return float(self.weights @ np.sqrt(self.models.posterior.at.noise[:, 0]))
+
     def believing(self, X: Array) -> "Output":
         """These models with points under way that end as expected: with the mean, or with the likelier label."""
         if not len(X):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from crashbo.numbers import Numbers
 from crashbo.options import Options
 
-_UNAFFORDABLE = 1e6  # price of a failure once a budget is spent
+UNAFFORDABLE = 1e6  # price of a failure once a budget is spent
 
 
 def crash_price(failures: Sequence[bool], start: int, options: Options, numbers: Numbers) -> float:
@@ -29,7 +29,7 @@ def crash_price(failures: Sequence[bool], start: int, options: Options, numbers:
     if options.crash_budget is None and options.risk >= 1:
         return 0.0
     if budget_left(failures, options) == 0:
-        return _UNAFFORDABLE
+        return UNAFFORDABLE
     log_price = math.log(numbers.first_price)
     for count in range(start, len(failures)):
         log_price += numbers.price_step * (failures[count] - allowed_share(failures[:count], options))
