@@ -115,7 +115,7 @@ def test_the_predictive_density_is_the_gaussian_far_from_crashes_and_lies_above_
     grid = np.linspace(-2, 6, 801)
     density = predictive_density(model, np.array([[0.2], [0.7]]), grid)
     assert np.trapezoid(density, grid) == pytest.approx([1, 1])
-    mean, deviation = model.moments(np.array([[0.2]]))
+    mean, _ = model.moments(np.array([[0.2]]))
     assert np.trapezoid(density[0] * grid, grid) == pytest.approx(mean[0], abs=0.01)
     assert quantile(density, grid, 0.5)[0] == pytest.approx(mean[0], abs=0.02)
     below = grid <= model.threshold.value

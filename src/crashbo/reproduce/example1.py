@@ -13,7 +13,7 @@ from crashbo.reproduce.predictive import predictive_density
 from crashbo.strategies.paper.data import Data
 from crashbo.strategies.paper.gpcr import GPCR, Prior
 
-_POINTS, _VALUES = 201, 201
+_POINTS, _VALUES = 141, 161
 
 
 @dataclass(frozen=True)
