@@ -51,7 +51,7 @@ def joint(model: GPCR, X: Array) -> tuple[Array, Array]:
     variance = float(at.mixing[0, 0, 0]) ** 2
 
     def prior(A: Array, B: Array) -> Array:
-        return variance * correlation(squared_distance(A, B, at.lengthscale[0, 0]), at.kernel)
+        return variance * correlation(squared_distance(A, B, at.lengthscale[0, 0]), model.prior.kernel)
 
     used = ep.precision[0] > 0
     points = np.concatenate([rows.X[rows.value_point], rows.X[rows.label_point][used]])

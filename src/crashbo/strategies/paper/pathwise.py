@@ -61,7 +61,7 @@ def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator)
     posterior, at = model.posterior, model.posterior.at
     rows, deviation = posterior.rows, float(at.mixing[0, 0, 0])
     frequencies = rng.standard_normal((features, rows.X.shape[-1]))
-    shape = spectral_shape(at.kernel)
+    shape = spectral_shape(model.prior.kernel)
     if math.isfinite(shape):  # a Matern spectrum is a Student t: a Gaussian over the root of a chi-squared
         frequencies /= np.sqrt(rng.gamma(shape, 1 / shape, (features, 1)))
     frequencies /= at.lengthscale[0, 0]
@@ -69,7 +69,7 @@ def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator)
     weights = deviation * math.sqrt(2 / features) * rng.standard_normal((count, features))
     prior = weights @ np.cos(rows.X @ frequencies.T + phases).T
     update = deviation**2 * _update(model, prior, rng)
-    return Paths(frequencies, phases, weights, rows.X, update, at.lengthscale[0, 0], at.kernel)
+    return Paths(frequencies, phases, weights, rows.X, update, at.lengthscale[0, 0], model.prior.kernel)
 
 
 def _update(model: GPCR, prior: Array, rng: np.random.Generator) -> Array:

@@ -30,7 +30,7 @@ class VirtualFunction:
     def __init__(self, model: GPCR, rng: np.random.Generator, capacity: int = 128) -> None:
         at, predictor = model.posterior.at, model.predictor
         self.rng, self.noise = rng, model.noise
-        self.lengthscale, self.kernel = at.lengthscale[0, 0], at.kernel
+        self.lengthscale, self.kernel = at.lengthscale[0, 0], model.prior.kernel
         self.deviation = float(at.mixing[0, 0, 0])
         self.trials = len(predictor.X)
         self.whitener = self.deviation * predictor.whiteners[0][0]
