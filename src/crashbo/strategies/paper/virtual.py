@@ -185,8 +185,8 @@ class VirtualMinimum:
 
     The virtual data set begins with the trials, and a sample is the lowest value in it where the constraints hold. (The
     paper evaluates once more, with new noise, where a search ended. Such samples may lie above the cost of a trial, and
-    mES then repeats that trial again and again.) A local search may end in a local minimum: with the one start of the paper,
-    samples are biased upwards; ten starts on one and the same sample remove that and take ten times as long.
+    mES then repeats that trial again and again.) A local search may end in a local minimum: with the one start of the
+    paper, samples are biased upwards; ten starts on one and the same sample remove that and take ten times as long.
 
     Attributes:
         starts: local searches per sample, from uniform random points.
