@@ -22,6 +22,9 @@ class BreakdownError(Exception):
 class Scalar:
     """A number as torch and others wrap it."""
 
+    def __repr__(self) -> str:
+        return "Scalar()"
+
     def __init__(self, value: float) -> None:
         self.value = value
 
