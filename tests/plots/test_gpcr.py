@@ -1,21 +1,22 @@
 """Plots draw what the model says."""
 
 import pytest
-import torch
 
 import crashbo
 from crashbo.plots import plot_posterior, plot_predictive
 
+torch = pytest.importorskip("torch", reason="needs the extra botorch")
+
 
 @pytest.fixture
-def model() -> crashbo.GPCR:
+def model() -> "crashbo.GPCR":
     X = torch.tensor([[1.0], [3.0], [5.0], [7.0], [9.0]])
     Y = torch.tensor([[0.5], [2.0], [1.0], [0.0], [0.0]])
     crashed = torch.tensor([False, False, False, True, True])
     return crashbo.GPCR(X, Y, crashed, bounds=torch.tensor([[0.0], [10.0]]))
 
 
-def test_the_posterior_spans_the_domain_and_marks_every_trial(model: crashbo.GPCR) -> None:
+def test_the_posterior_spans_the_domain_and_marks_every_trial(model: "crashbo.GPCR") -> None:
     top, bottom = plot_posterior(model, name="gain").axes
     assert bottom.get_xlabel() == "gain"
     assert bottom.get_xlim() == (0.0, 10.0)
@@ -24,7 +25,7 @@ def test_the_posterior_spans_the_domain_and_marks_every_trial(model: crashbo.GPC
     assert drawn["crashed trials (cost unknown)"] == 2
 
 
-def test_the_predictive_comparison_has_both_curves(model: crashbo.GPCR) -> None:
+def test_the_predictive_comparison_has_both_curves(model: "crashbo.GPCR") -> None:
     (axes,) = plot_predictive(model, points=20, values=40).axes
     labels = {line.get_label() for line in axes.lines}
     assert {"p(f*), mode", "q(f*), mean"} <= labels

@@ -35,7 +35,7 @@ def test_settings_are_checked_when_they_are_set() -> None:
         CrashBOSampler(acquisition="mes")
     with pytest.raises(crashbo.InputError, match="`strategy` must be 'default', 'paper' or an object"):
         CrashBOSampler(strategy="best")
-    with pytest.raises(crashbo.InputError, match="`options` must be crashbo.Options"):
+    with pytest.raises(crashbo.InputError, match=r"`options` must be crashbo\.Options"):
         CrashBOSampler(options={"risk": 0.1})  # type: ignore[arg-type]
 
 
