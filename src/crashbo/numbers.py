@@ -1,4 +1,4 @@
-"""Every hand-set number that decides where to go next, in one place (effects of halving and doubling: docs/method.md)."""
+"""Every hand-set number that decides where to go next; docs/method.md has the effects of halving and doubling."""
 
 from dataclasses import dataclass
 
@@ -46,9 +46,8 @@ class Numbers:
     smallest_weight: float = 0.02
     most_models: int = 8
     reason_count: int = 4
-    first_price: float = 0.1
+    first_price: float = 0.3
     price_step: float = 0.7
-    price_after: int = 0
 
 
 NUMBERS = Numbers()

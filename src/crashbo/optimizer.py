@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crashbo.errors import InputError
 from crashbo.history import OBJECTIVE, Direction, History
@@ -77,7 +76,7 @@ class Best:
         params: where.
         mean, std: of the objective there, as modelled; NaN while no trial has a cost.
         success_probability: that nothing fails there.
-        feasible: whether that reaches 1 - delta, random crashes aside. If not, this is the point most likely to succeed.
+        feasible: whether that reaches 1 - delta, random crashes aside. If not, this is the likeliest to succeed.
     """
 
     params: dict[str, Any]
@@ -215,7 +214,7 @@ class Optimizer:
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The most probable limits of all outputs that have one, in their own units; one with nothing to say is absent."""
+        """The most probable limits of all outputs that have one, in their own units."""
         return {name: limit.value for name, limit in self.limits.items()}
 
     @property

@@ -59,6 +59,7 @@ class Options:
         fixed: hyperparameters that are not learned, by output ("objective" or a constraint).
         samples: of the minimum, for mES and mESCO (paper's strategy).
         sampler: of the minimum: "virtual" evaluations as in the paper, or "pathwise" (paper's strategy).
+        starts: local searches per sample of the minimum by virtual evaluations; the paper has one (paper's strategy).
         raw: quasi-random points looked at when a point is chosen.
     """
 
@@ -71,7 +72,8 @@ class Options:
     crashes: CrashModel = "auto"
     fixed: Mapping[str, FixedModel] = field(default_factory=dict)
     samples: int = 10
-    sampler: str = "pathwise"
+    sampler: str = "virtual"
+    starts: int = 1
     raw: int = 512
 
     def __post_init__(self) -> None:
@@ -97,6 +99,7 @@ class Options:
 _COUNTS = (
     ("initial", 1, True),
     ("samples", 1, False),
+    ("starts", 1, False),
     ("raw", 1, False),
     ("crash_budget", 0, True),
     ("n_trials", 1, True),

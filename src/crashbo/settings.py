@@ -94,15 +94,16 @@ def _check_strategy(strategy: Any, acquisition: Any) -> None:
     own = all(callable(getattr(strategy, name, None)) for name in ("suggest", "guess", "surrogate", "score"))
     if not (strategy in STRATEGIES if isinstance(strategy, str) else own):
         raise InputError(
-            f"`strategy` must be 'default', 'paper' or an object with suggest, guess, surrogate and score; got {strategy!r}."
+            f"`strategy` must be 'default', 'paper' or an object with suggest, guess, surrogate and score; "
+            f"got {strategy!r}."
         )
     if acquisition not in ACQUISITIONS:
         allowed = ", ".join(map(repr, ACQUISITIONS))
         raise InputError(f"`acquisition` must be one of {allowed}; got {acquisition!r}.")
     if acquisition != "auto" and strategy != "paper":
         raise InputError(
-            f"`acquisition` must be 'auto' unless `strategy` is 'paper'; got {acquisition!r}. The default strategy has one "
-            "rule of its own."
+            f"`acquisition` must be 'auto' unless `strategy` is 'paper'; got {acquisition!r}. "
+            "The default strategy has one rule of its own."
         )
 
 

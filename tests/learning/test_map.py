@@ -34,7 +34,7 @@ def test_nowhere_a_value_is_said():
 @pytest.mark.parametrize("d", [1, 3])
 def test_the_priors_gradient(d):
     theta = usual_values(d) + np.random.default_rng(0).normal(size=d + 2)
-    value, gradient = log_value_prior(theta, NUMBERS)
+    _, gradient = log_value_prior(theta, NUMBERS)
     for j in range(d + 2):
         step = np.zeros(d + 2)
         step[j] = 1e-5

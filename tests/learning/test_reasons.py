@@ -25,7 +25,7 @@ def test_reasons_with_places_of_their_own_get_margins():
     assert found.names == ("fell", "hot")
     split = found.split(block, reasons)
     assert split.margins == 2
-    assert len(split.rows(split.values).sign) == 2 * len(block.below) + len(block.above)
+    assert len(split.rows(split.values).sign) == 2 * (len(block.below) + len(block.above))
 
 
 def test_names_that_say_nothing_stay_together():

@@ -28,11 +28,11 @@ def short():
 
 @pytest.fixture(scope="module")
 def run(short) -> Run:
-    return run_once("robot2d", 0, learned=False)
+    return run_once("robot2d", 1000)
 
 
 def reproduce(name: str, folder) -> list[str]:
-    command = ["reproduce", name, "--runs", "1", "--hyperparameters", "fixed", "--plots", str(folder), "--json"]
+    command = ["reproduce", name, "--runs", "1", "--strategy", "paper", "--plots", str(folder), "--json"]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     for path in folder.iterdir():
@@ -47,26 +47,26 @@ def reproduce(name: str, folder) -> list[str]:
     [("robot2d", ["maps"]), ("robot2d-mixed", ["maps"]), ("robot5d", ["pairs", "slices"])],
 )
 def test_the_command_draws_the_model_the_runs_and_the_pole(name, model, tmp_path):
-    parts = [*model, "trials", "thresholds", "rollouts", "convergence"]
-    assert reproduce(name, tmp_path) == [f"{name}-{part}.png" for part in parts]
+    parts = [f"paper-{part}" for part in (*model, "trials", "rollouts")] + ["convergence"]
+    assert set(reproduce(name, tmp_path)) >= {f"{name}-{part}.png" for part in parts}
 
 
 def test_the_command_draws_penalties(tmp_path):
-    assert reproduce("penalties", tmp_path) == ["penalties.png"]
+    assert reproduce("penalties", tmp_path) == ["penalties-paper.png"]
 
 
 def test_the_repeated_run_is_the_one_of_the_report(run):
-    again = tune("robot2d", 0, learned=False)
+    again = tune("robot2d", 1000)
     assert again.optimizer.best().params == run.best
     assert [one.cost for one in again.outcomes] == run.costs
-    assert again.limits == run.threshold_curve
+    assert again.limits.values == run.limit_curves
 
 
 def test_the_mixed_run_shows_the_hidden_limit_in_its_unit():
-    found = robot_figures.robot_figures("robot2d-mixed", tune("robot2d-mixed", 0, learned=False), 0)
+    found = robot_figures.robot_figures("robot2d-mixed", tune("robot2d-mixed", 1000), 1000)
     titles = [axes.get_title() for axes in found["maps"].axes]
     assert {"cost, mean", "reach, mean", "probability that reach holds", "mESCO, success left out"} <= set(titles)
-    limits = {axes.get_ylabel(): axes for axes in found["thresholds"].axes}
+    limits = {axes.get_ylabel(): axes for axes in found["limits"].axes}
     (true,) = [line for line in limits["limit of reach [cm]"].lines if line.get_label() == "true limit"]
     assert set(true.get_ydata()) == {13.0}
     assert not [line for line in limits["limit of cost"].lines if line.get_label() == "true limit"]
@@ -75,15 +75,15 @@ def test_the_mixed_run_shows_the_hidden_limit_in_its_unit():
 
 
 def test_a_failed_trial_stands_beside_the_best_guess_under_the_same_noise():
-    tuned = tune("robot2d", 0, learned=False)
-    shown = robot_figures.shown_rollouts("robot2d", tuned, 0)
+    tuned = tune("robot2d", 1000)
+    shown = robot_figures.shown_rollouts("robot2d", tuned, 1000)
     first, best = shown.values()
-    assert first.failed
     title, tuned_title = shown
-    assert title.startswith("trial ")
+    failed = next(one.number for one in tuned.optimizer.trials if one.failed)
+    assert title.startswith(f"trial {failed + 1}")
     assert first.reason in title
     assert tuned_title.startswith("best guess")
-    again = robot.POLES["robot2d"].rollout(tuned.optimizer.best().params, rollout_seed(0, 2, 0))
+    again = robot.POLES["robot2d"].rollout(tuned.optimizer.best().params, rollout_seed(1000, 2, 0))
     assert again.cost == best.cost
 
 
@@ -93,7 +93,7 @@ def test_runs_are_joined_and_their_best_guesses_tried_again(run):
     costs, guesses, failed, counts = robot_figures.plot_runs(RobotReport("robot2d", "fixed", [run, other, random])).axes
     curves = {line.get_label(): line.get_ydata() for line in failed.lines}
     lost = np.cumsum([cost is None for cost in run.costs])
-    assert curves["CrashBO (2 runs)"] == pytest.approx(lost)
+    assert curves["paper's method (2 runs)"] == pytest.approx(lost)
     assert curves["random search (1 run)"] == pytest.approx([1, 2, 3, 4, 5])
     reference = costs.lines[-1]
     assert set(reference.get_ydata()) == {grid_reference().best_value}
@@ -102,7 +102,7 @@ def test_runs_are_joined_and_their_best_guesses_tried_again(run):
     assert ("o", [1.7]) in marks
     assert ("x", [0.95]) in marks
     assert [bar.get_height() for bar in counts.patches] == [run.crashes, 5]
-    assert [tick.get_text() for tick in counts.get_xticklabels()] == ["CrashBO", "random search"]
+    assert [tick.get_text() for tick in counts.get_xticklabels()] == ["paper's\nmethod", "random\nsearch"]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -112,7 +112,7 @@ def test_penalties_stand_beside_crashbo_even_if_nothing_balanced(run, theme):
     figure = robot_figures.plot_penalties(report, theme=theme)
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels[:4] == [
-        "CrashBO (1 run)",
+        "no penalty (1 run)",
         "penalty 1, too low (1 run)",
         "penalty 10, about right (1 run)",
         "penalty 1000, too high (1 run)",

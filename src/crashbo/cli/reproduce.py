@@ -3,14 +3,20 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crashbo.cli.options import JsonOption, SeedOption
+from crashbo.cli.options import JsonOption
 from crashbo.errors import InputError
+
+if TYPE_CHECKING:
+    from crashbo.reproduce.methods import PaperSettings
+
+_RUNS, _SEED = 20, 1000  # seeds from 1000 on were never used while developing
 
 
 class Experiment(StrEnum):
@@ -31,35 +37,73 @@ class Experiment(StrEnum):
     penalties = "penalties"
 
 
-class Hyperparameters(StrEnum):
-    """Where the models' hyperparameters come from."""
+class StrategyName(StrEnum):
+    """Which strategies run."""
 
-    learned = "learned"
+    paper = "paper"
+    default = "default"
+    both = "both"
+
+
+class Hyperparameters(StrEnum):
+    """Where the hyperparameters of the paper's strategy come from."""
+
     fixed = "fixed"
+    learned = "learned"
+
+
+class Sampler(StrEnum):
+    """How the paper's strategy samples the minimum."""
+
+    virtual = "virtual"
+    pathwise = "pathwise"
+
+
+_TAKES = {
+    Experiment.example1: ("plots",),
+    Experiment.cases: ("seed", "strategy", "plots"),
+    Experiment.all_crash: ("runs", "seed", "strategy"),
+}
+_ALL = ("runs", "seed", "strategy", "hyperparameters", "sampler", "starts", "plots")
+_PAPER_ONLY = ("hyperparameters", "sampler", "starts")
 
 
 def reproduce(
     name: Annotated[Experiment, typer.Argument(help="Which experiment of the paper.")],
-    runs: Annotated[int, typer.Option(min=1, help="How many runs, with seeds from --seed on.")] = 20,
-    seed: SeedOption = 0,
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="How many runs, with seeds from --seed on.  [default: 20]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same result.  [default: 1000]")] = None,
+    strategy: Annotated[
+        StrategyName | None, typer.Option(help="The paper's method, CrashBO's default, or both.  [default: both]")
+    ] = None,
     hyperparameters: Annotated[
-        Hyperparameters, typer.Option(help="Learned from the trials, or fixed as in the paper.")
-    ] = Hyperparameters.learned,
+        Hyperparameters | None, typer.Option(help="Of the paper's method.  [default: fixed, as in the paper]")
+    ] = None,
     sampler: Annotated[
-        str, typer.Option(help="Samples of the minimum: pathwise, or virtual as in the paper.")
-    ] = "pathwise",
+        Sampler | None, typer.Option(help="Of the minimum, paper's method.  [default: virtual, as in the paper]")
+    ] = None,
+    starts: Annotated[
+        int | None, typer.Option(min=1, help="Local searches per virtual sample.  [default: 1, as in the paper]")
+    ] = None,
     plots: Annotated[Path | None, typer.Option(help="Folder for the pictures.")] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Reproduce an experiment of the paper, random search beside it."""
-    if plots is not None and name is Experiment.all_crash:
-        drawn = ", ".join(one.value for one in Experiment if one is not Experiment.all_crash)
-        raise InputError(f"`--plots` must go with one of {drawn}; got {name.value}. Leave it out.")
+    """Reproduce an experiment of the paper: its method, CrashBO's default, and random search on the same seeds."""
+    given = {
+        "runs": runs,
+        "seed": seed,
+        "strategy": strategy,
+        "hyperparameters": hyperparameters,
+        "sampler": sampler,
+        "starts": starts,
+        "plots": plots,
+    }
+    asked = _check(name, {key: value for key, value in given.items() if value is not None})
     if plots is not None:
         plots.mkdir(parents=True, exist_ok=True)  # better refused now than after an hour
-    learned = hyperparameters is Hyperparameters.learned
     with _progress(str(name.value)) as advance:
-        found, words, draw = _experiment(name, runs, seed, learned, sampler, advance)
+        found, words, draw = _experiment(name, asked, advance)
     pictures = draw(plots) if plots is not None else []
     if json_output:
         typer.echo(json.dumps(found | {"pictures": [str(path) for path in pictures]}, indent=2))
@@ -74,57 +118,106 @@ Draw = Callable[[Path], list[Path]]
 Found = tuple[dict[str, Any], str, Draw]
 
 
-def _experiment(name: Experiment, runs: int, seed: int, learned: bool, sampler: str, advance: Progress) -> Found:
+@dataclass(frozen=True)
+class _Asked:
+    """What the command was asked for, complete."""
+
+    runs: int
+    seed: int
+    strategy: str
+    learned: bool
+    sampler: str
+    starts: int
+
+    @property
+    def paper(self) -> "PaperSettings":
+        from crashbo.reproduce.methods import PaperSettings
+
+        return PaperSettings(self.learned, self.sampler, self.starts)
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What every experiment with runs takes."""
+        return {"runs": self.runs, "seed": self.seed, "strategy": self.strategy}
+
+
+def _check(name: Experiment, given: dict[str, Any]) -> _Asked:
+    """Refuse what an experiment does not take, and fill in the rest."""
+    takes = _TAKES.get(name, _ALL)
+    for option in given:
+        if option not in takes:
+            allowed = ", ".join(f"--{one}" for one in takes)
+            raise InputError(f"`--{option}` must be left out with {name.value}, which takes {allowed}.")
+        if option in _PAPER_ONLY and given.get("strategy") == StrategyName.default:
+            raise InputError(
+                f"`--{option}` must be left out with `--strategy default`: only the paper's method takes it."
+            )
+    if "starts" in given and given.get("sampler") == Sampler.pathwise:
+        raise InputError("`--starts` must be left out with `--sampler pathwise`: only virtual evaluations take it.")
+    return _Asked(
+        given.get("runs", _RUNS),
+        given.get("seed", _SEED),
+        str(given.get("strategy", StrategyName.both)),
+        given.get("hyperparameters") == Hyperparameters.learned,
+        str(given.get("sampler", Sampler.virtual)),
+        given.get("starts", 1),
+    )
+
+
+def _experiment(name: Experiment, asked: _Asked, advance: Progress) -> Found:
     """Run an experiment; numbers, words, and what draws its pictures into a folder."""
     if name is Experiment.example1:
-        return _example1(seed)
+        return _example1()
     if name is Experiment.cases:
-        return _cases(seed)
+        return _cases(asked)
     if name is Experiment.all_crash:
-        return _all_crash(runs, seed, advance)
+        return _all_crash(asked, advance)
     if name is Experiment.penalties:
-        return _penalties(runs, seed, learned, advance)
+        return _penalties(asked, advance)
     if name.value.startswith("robot"):
-        return _robot(name, runs, seed, learned, advance)
-    return _simulations(name, runs, seed, learned, sampler, advance)
+        return _robot(name, asked, advance)
+    return _simulations(name, asked, advance)
 
 
-def _example1(seed: int) -> Found:
+def _example1() -> Found:
     from crashbo.reproduce.example1 import example1
 
-    result = example1(seed=seed)
+    result = example1()
     return result.summary(), result.words(), result.draw
 
 
-def _cases(seed: int) -> Found:
+def _cases(asked: _Asked) -> Found:
     from crashbo.reproduce.cases import make_case
+    from crashbo.reproduce.methods import methods_of
 
-    cases = [make_case(number, seed=seed) for number in (1, 2, 3, 4)]
+    strategies = [one for one in methods_of(asked.strategy) if one != "random"]
+    cases = [[make_case(number, seed=asked.seed, strategy=one) for number in (1, 2, 3, 4)] for one in strategies]
 
     def draw(folder: Path) -> list[Path]:
         from crashbo.reproduce.figures import draw_cases
 
-        return draw_cases(cases, folder)
+        return [path for group in cases for path in draw_cases(group, folder)]
 
-    found = {"name": "cases", "cases": [case.summary() for case in cases]}
-    return found, "\n".join(case.words() for case in cases), draw
+    flat = [case for group in cases for case in group]
+    found = {"name": "cases", "cases": [case.summary() for case in flat]}
+    return found, "\n".join(case.words() for case in flat), draw
 
 
-def _simulations(name: Experiment, runs: int, seed: int, learned: bool, sampler: str, advance: Progress) -> Found:
+def _simulations(name: Experiment, asked: _Asked, advance: Progress) -> Found:
     """Run one simulation, or all of them for the statistical comparison."""
     from crashbo.reproduce.simulations import SIMULATIONS
     from crashbo.reproduce.simulations import reproduce as simulate
 
     every = name is Experiment.statistics
     reports = [
-        simulate(one, runs=runs, seed=seed, learned=learned, sampler=sampler, progress=advance)
+        simulate(one, **asked.shared, paper=asked.paper, progress=advance)
         for one in (SIMULATIONS if every else [name.value])
     ]
 
     def draw(folder: Path) -> list[Path]:
         from crashbo.reproduce.figures import draw_report, draw_statistics
 
-        return draw_statistics(reports, folder) if every else draw_report(reports[0], folder, sampler=sampler)
+        return draw_statistics(reports, folder) if every else draw_report(reports[0], folder, paper=asked.paper)
 
     if not every:
         return reports[0].summary(), reports[0].words(), draw
@@ -132,23 +225,23 @@ def _simulations(name: Experiment, runs: int, seed: int, learned: bool, sampler:
     return found, "\n\n".join(one.words() for one in reports), draw
 
 
-def _robot(name: Experiment, runs: int, seed: int, learned: bool, advance: Progress) -> Found:
+def _robot(name: Experiment, asked: _Asked, advance: Progress) -> Found:
     from crashbo.reproduce.robot import reproduce_robot
 
-    report = reproduce_robot(name.value, runs=runs, seed=seed, learned=learned, progress=advance)
+    report = reproduce_robot(name.value, **asked.shared, paper=asked.paper, progress=advance)
 
     def draw(folder: Path) -> list[Path]:
         from crashbo.reproduce.robot_figures import draw_robot
 
-        return draw_robot(report, folder)
+        return draw_robot(report, folder, paper=asked.paper)
 
     return report.summary(), report.words(), draw
 
 
-def _penalties(runs: int, seed: int, learned: bool, advance: Progress) -> Found:
+def _penalties(asked: _Asked, advance: Progress) -> Found:
     from crashbo.reproduce.penalties import reproduce_penalties
 
-    report = reproduce_penalties(runs=runs, seed=seed, learned=learned, progress=advance)
+    report = reproduce_penalties(**asked.shared, paper=asked.paper, progress=advance)
 
     def draw(folder: Path) -> list[Path]:
         from crashbo.reproduce.robot_figures import draw_penalties
@@ -158,20 +251,16 @@ def _penalties(runs: int, seed: int, learned: bool, advance: Progress) -> Found:
     return report.summary(), report.words(), draw
 
 
-def _all_crash(runs: int, seed: int, advance: Progress) -> Found:
+def _all_crash(asked: _Asked, advance: Progress) -> Found:
+    from crashbo.reproduce.methods import METHODS
     from crashbo.reproduce.simulations import reproduce_all_crash
 
-    found = reproduce_all_crash(runs=runs, seed=seed, progress=advance)
-    words = (
-        f"Where 95 % of the square crashes, the first success took a median of "
-        f"{found['median_trials_to_success']:g} trials; random search "
-        f"{found['random']['median_trials_to_success']:g} ({runs} runs)."
+    found = reproduce_all_crash(**asked.shared, progress=advance)
+    counts = "; ".join(
+        f"{METHODS[method]} {one['median_trials_to_success']:g}" for method, one in found["methods"].items()
     )
-    return found, words, _no_pictures
-
-
-def _no_pictures(folder: Path) -> list[Path]:
-    return []
+    words = f"Where 95 % of the square crashes, median trials to the first success ({asked.runs} runs each): {counts}."
+    return found, words, lambda folder: []
 
 
 @contextmanager

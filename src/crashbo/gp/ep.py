@@ -32,12 +32,14 @@ class Labels:
         limit: `b x n`.
         width: `b x n`, probit width; 0 is the paper's step.
         lapse: `b x n`, probability that a trial within its limit is labelled as beyond it all the same.
+        soft: `n`, labels at or below their limit that may lapse as well; None: none.
     """
 
     sign: Array
     limit: Array
     width: Array
     lapse: Array
+    soft: Bools | None = None
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def propagate(
         every = len(todo) == b  # saves copies of the covariances
         part = (centred, covariance, prior, x) if every else (centred[todo], covariance[todo], prior[todo], x[todo])
         q.put(todo, _condition(*part[:3], part[3][:, :n], part[3][:, n:]))
-        site = match_moments(q.cavity_mean, q.cavity_variance, sign, width, labels.lapse)
+        site = match_moments(q.cavity_mean, q.cavity_variance, sign, width, labels.lapse, labels.soft)
         change = _mismatch(q, site)
         sweeps += 1
         done = done | (change <= tolerance)

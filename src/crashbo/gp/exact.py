@@ -62,7 +62,8 @@ def exact_truncation(
     sign, limit, width, lapse = (
         np.broadcast_to(part, (1, n))[0] for part in (labels.sign, labels.limit, labels.width, labels.lapse)
     )
-    may = np.flatnonzero((lapse > 0) & (sign < 0))
+    soft = np.zeros(n, dtype=bool) if labels.soft is None else labels.soft
+    may = np.flatnonzero((lapse > 0) & ((sign < 0) | soft))
     parts, logs = [], []
     for lapsed in itertools.chain.from_iterable(itertools.combinations(may, k) for k in range(len(may) + 1)):
         kept = np.setdiff1d(np.arange(n), lapsed)

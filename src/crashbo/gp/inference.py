@@ -174,9 +174,11 @@ def infer(
     given = condition_on_values(joint_covariance(rows, at), rows.values, at.row_noise(rows))
     b, m = given.mean.shape
     lapse = np.broadcast_to(at.lapse[:, None], (b, m))
+    if rows.soft is not None:
+        lapse = np.where(rows.soft, 0.5, lapse)
     if relaxed is not None:
         lapse = np.maximum(lapse, relaxed)
-    labels = Labels(rows.sign, at.threshold[:, rows.label_output], np.full((b, m), width), lapse)
+    labels = Labels(rows.sign, at.threshold[:, rows.label_output], np.full((b, m), width), lapse, rows.soft)
     found = solve(given, labels, start=start, tolerance=tolerance, max_sweeps=max_sweeps)
     return Posterior(found.weights, found.log_evidence, found.ep, given, rows, at)
 

@@ -39,7 +39,7 @@ def squared_distance(A: Array, B: Array, lengthscale: Array) -> Array:
 
 
 def correlation(r2: Array, kernel: Kernels) -> Array:
-    """Correlation at squared distances `r2`, any shape; with a kernel for every entry of the first axis, or one for all."""
+    """Correlation at squared distances `r2`, any shape; one kernel, or one for every entry of the first axis."""
     if not isinstance(kernel, str):
         (value,) = _by_kernel(r2, kernel, lambda part, name: (correlation(part, name),), 1)
         return value

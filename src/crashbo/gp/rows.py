@@ -23,6 +23,7 @@ class Rows:
         values: `k`, or `b x k` where hyperparameters come with a scaling of their own.
         label_point, label_output: `m`, where and of which output there is a label.
         sign: `m`, +1 at or below the output's limit, -1 above.
+        soft: `m`, labels at or below a limit that are as likely to be true as to say nothing; None: none.
     """
 
     X: Array
@@ -32,6 +33,7 @@ class Rows:
     label_point: Indices
     label_output: Indices
     sign: Array
+    soft: NDArray[np.bool_] | None = None
 
     @cached_property
     def point(self) -> Indices:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr
 
 Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 _SERIES_BELOW = -30.0  # where 1 - r (r + z) starts to lose digits faster than the series
 _FLAT = 1e-16  # hazard below which a label changes nothing in double precision
 
@@ -60,7 +61,9 @@ class Site(NamedTuple):
     kept: Array
 
 
-def match_moments(mean: Array, variance: Array, sign: Array, width: Array, lapse: Array) -> Site:
+def match_moments(
+    mean: Array, variance: Array, sign: Array, width: Array, lapse: Array, soft: Bools | None = None
+) -> Site:
     """Fit a Gaussian site to a label at 0 under a Gaussian cavity.
 
     A trial above 0 is always labelled above, one below 0 is labelled above with the probability `lapse`. A lapse makes
@@ -69,7 +72,7 @@ def match_moments(mean: Array, variance: Array, sign: Array, width: Array, lapse
     evidence, whose gradient is then approximate.
 
     Math: (s^2 = variance + width^2, z = -sign mean / s, e the lapse rate)
-        mass  = (1 - e) Phi(z) + (e where sign is -1)
+        mass  = (1 - e) Phi(z) + (e where sign is -1 or the label is soft)
         kept  = (1 - e) Phi(z) / mass,   R = kept r(z)
         K     = 1 - R (R + z)                       (tilted over cavity variance for width 0)
         precision = (1 - K) / (width^2 + variance K)
@@ -80,12 +83,13 @@ def match_moments(mean: Array, variance: Array, sign: Array, width: Array, lapse
         sign: +1 where the latent lies at or below 0, -1 where above.
         width: probit width of the label, >= 0.
         lapse: rate e in [0, 1).
+        soft: labels at or below 0 that may lapse as well; None: none.
     """
     scale = np.sqrt(variance + np.square(width))
     z = -sign * mean / scale
     hazard, excess, shrinkage = truncation(z)
     log_held = np.log1p(-lapse) + log_ndtr(z)
-    lapses = (lapse > 0) & (sign < 0)
+    lapses = (lapse > 0) & ((sign < 0) if soft is None else (sign < 0) | soft)
     if not lapses.any():
         kept = np.ones_like(z)
         log_mass = log_held

@@ -9,26 +9,20 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from crashbo.errors import NumericalError
-from crashbo.gp.inference import Posterior, evidence_gradient, infer
+from crashbo.gp.inference import Posterior, infer
 from crashbo.gp.prediction import Predictor
-from crashbo.gp.kernel import KernelName
-from crashbo.gp.rows import Hyperparameters, Rows
+from crashbo.gp.rows import Hyperparameters
 from crashbo.learning.block import Block, Relations
-from crashbo.learning.map import Mode, find_mode
-from crashbo.learning.priors import log_value_prior, usual_values, value_bounds
-from crashbo.learning.warp import Warp, make_warp
+from crashbo.learning.values import THREE, ValuePoint, fixed_values, value_modes
+from crashbo.learning.warp import Warp
 from crashbo.numbers import NUMBERS, Numbers
 
 Array = NDArray[np.float64]
-Pair = tuple["_Point", "_Relation"]
+Pair = tuple[ValuePoint, "_Relation"]
 Sites = tuple[Array, Array]
 _TOLERANCE, _SWEEPS = 1e-3, 60  # of EP
-_STEP = 1e-3  # of the finite differences that give a Hessian
 _AFFORDED = 600  # models times trials
 _COMBINATIONS = 27  # of the relations of several margins
-Rule = tuple[tuple[float, float], ...]
-_FIVE: Rule = ((1.355626, 0.2220759), (2.856970, 0.0112574))  # Gauss-Hermite nodes and weights beside the middle
-_THREE: Rule = ((1.732051, 0.1666667),)
 
 
 @dataclass(frozen=True)
@@ -102,7 +96,8 @@ class ModelSet:
 def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
     """Find the hyperparameters that matter, a pure function of the trials.
 
-    First the value's own, from the values alone: the mode for every warp, and points around it by Laplace's approximation.
+    First the value's own, from the values alone: the mode for every warp, and points around it by Laplace's
+    approximation.
     Then, in three rounds that each go on with what counts so far: all relations of margins and value; lapse rates and
     warps; points around the modes. Each candidate is weighed by its evidence.
     """
@@ -111,14 +106,14 @@ def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
 
 def weigh_all(block: Block, numbers: Numbers = NUMBERS) -> "ModelSet":
     """All candidates that matter, with their weights; see `learn`."""
-    modes = [_fixed_values(block)] if block.fixed is not None else _value_modes(block, numbers)
+    modes = [fixed_values(block)] if block.fixed is not None else value_modes(block, numbers)
     best = modes[0]
     pairs = [(best.centre(), relation) for relation in _relations(block, best.centre(), numbers)]
     pairs, start = _best(block, pairs, None, numbers)
     if len(block.above):
         pairs = [(one, relation.lapsing(lapse, prior)) for one, relation in pairs for lapse, prior in numbers.lapses]
         pairs, start = _best(block, pairs, _repeat(start, len(numbers.lapses)), numbers)
-    points = best.points() + [point for mode in modes[1:] for point in mode.points(directions=1, rule=_THREE)]
+    points = best.points() + [point for mode in modes[1:] for point in mode.points(directions=1, rule=THREE)]
     spread = [(point, relation) for _, relation in pairs for point in points]
     return weigh(_assemble(block, spread, numbers), block, _repeat(start, len(points)))
 
@@ -129,7 +124,14 @@ def _resample(found: "ModelSet", count: int) -> Candidates:
     Taking the heaviest alone would leave out what many light ones agree on.
     """
     at = found.posterior.at
-    order = np.lexsort((at.lengthscale[:, 0].mean(-1), at.lapse, at.lengthscale[:, min(1, at.lengthscale.shape[1] - 1)].mean(-1), at.mixing[:, -1, 0]))
+    order = np.lexsort(
+        (
+            at.lengthscale[:, 0].mean(-1),
+            at.lapse,
+            at.lengthscale[:, min(1, at.lengthscale.shape[1] - 1)].mean(-1),
+            at.mixing[:, -1, 0],
+        )
+    )
     drawn = np.searchsorted(np.cumsum(found.weights[order]), (np.arange(count) + 0.5) / count)
     chosen, times = np.unique(order[np.minimum(drawn, len(order) - 1)], return_counts=True)
     heaviest = np.argsort(-times, kind="stable")
@@ -171,185 +173,6 @@ def _largest(weights: Array, smallest: float, most: int) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class _Values:
-    """The value's hyperparameters under one warp: Laplace's approximation of their posterior."""
-
-    warp: Warp
-    kernel: KernelName
-    log_prior: float
-    mode: Mode
-    root: Array  # p x p, of the covariance; 0 where nothing is learned
-    numbers: Numbers
-
-    def height(self, block: Block) -> float:
-        """Log posterior at the mode, comparable between warps."""
-        return self.mode.log_posterior + self.log_prior + self.warp.log_jacobian(block.values)
-
-    def centre(self) -> "_Point":
-        """The mode alone."""
-        if not self.root.any():
-            return _Point(self.warp, self.kernel, self.mode.theta, 0.0)
-        log_prior, _ = log_value_prior(self.mode.theta, self.numbers)
-        return _Point(self.warp, self.kernel, self.mode.theta, self.log_prior + float(log_prior) + self.log_volume)
-
-    @property
-    def log_volume(self) -> float:
-        """Log of the posterior's volume around the mode, in standard Gaussians."""
-        return float(np.log(np.diagonal(self.root)).sum())
-
-    def points(self, directions: int | None = None, rule: "Rule | None" = None) -> list["_Point"]:
-        """The mode, and points on either side along the least certain directions of the lengthscales, and of the noise.
-
-        Gaussian quadrature in these directions; the other hyperparameters move as they are expected to. Where Laplace's
-        approximation is wrong the evidence at each point corrects its weight.
-
-        Args:
-            directions: how many; None: as many of the lengthscales as `Numbers.spread` says, and the noise.
-            rule: along the first of them; None: that of five points.
-        """
-        if not self.root.any():
-            return [self.centre()]
-        d = len(self.mode.theta) - 2
-        covariance = self.root @ self.root.T
-        values, vectors = np.linalg.eigh(covariance[:d, :d])
-        lengths = (covariance[:, :d] @ vectors / np.sqrt(values)).T[::-1]
-        noise = covariance[:, -1:].T / math.sqrt(covariance[-1, -1])
-        spread = min(d, self.numbers.spread)
-        along = np.concatenate([lengths[:spread], noise])[:directions]
-        coordinates, weights = _star(len(along), rule or _FIVE)
-        steps = coordinates @ along
-        squared = np.square(coordinates).sum(-1)
-        low, high = np.array(value_bounds(d)).T
-        thetas = np.clip(self.mode.theta + steps, low, high)
-        priors, _ = log_value_prior(thetas, self.numbers)
-        logs = self.log_prior + priors + np.log(weights) + 0.5 * squared + self.log_volume
-        return [_Point(self.warp, self.kernel, theta, float(log)) for theta, log in zip(thetas, logs, strict=True)]
-
-
-def _star(directions: int, first: "Rule") -> tuple[Array, Array]:
-    """Points and weights of a quadrature of a standard Gaussian along some directions, which share their middle.
-
-    One Gauss-Hermite rule along the first direction, that of three points along the others.
-    """
-    if not directions:
-        return np.zeros((1, 0)), np.ones(1)
-    points, weights = [np.zeros(directions)], [1.0]
-    for direction in range(directions):
-        rule = first if direction == 0 else _THREE
-        for node, weight in rule:
-            for sign in (1.0, -1.0):
-                point = np.zeros(directions)
-                point[direction] = sign * node
-                points.append(point)
-                weights.append(weight)
-                weights[0] -= weight
-    return np.array(points), np.maximum(weights, 0.1)
-
-
-def _fixed_values(block: Block) -> _Values:
-    """Hyperparameters of the value that are not learned: one point, nothing around it."""
-    fixed, d = block.fixed, block.X.shape[-1]
-    assert fixed is not None
-    theta = np.log([*[fixed.lengthscale] * d, fixed.variance, fixed.noise_std**2])
-    return _Values(Warp(), fixed.kernel, 0.0, Mode(theta, 0.0, 0), np.zeros((d + 2, d + 2)), NUMBERS)
-
-
-@dataclass(frozen=True)
-class _Point:
-    """The value's hyperparameters, with the log of their prior times the weight of the quadrature."""
-
-    warp: Warp
-    kernel: KernelName
-    theta: Array
-    log_prior: float
-
-
-def _value_modes(block: Block, numbers: Numbers) -> list[_Values]:
-    """Laplace's approximation for the warps and kernels that the values support, the most probable first.
-
-    All warps with the first kernel, then the other kernels with the most probable warp.
-    """
-    (kernel, share), *others = numbers.kernels
-    found = [_value_mode(block, strength, kernel, prior * share, None, numbers) for strength, prior in numbers.warps]
-    sound = _ordered(block, [one for one in found if one is not None])
-    if not sound:
-        raise NumericalError("no hyperparameters give the values a finite evidence.")
-    best = sound[0]
-    prior = dict(numbers.warps)[best.warp.strength]
-    for kernel, share in others:
-        other = _value_mode(block, best.warp.strength, kernel, prior * share, best.mode.theta, numbers)
-        sound = sound if other is None else [*sound, other]
-    ordered = _ordered(block, sound)
-    least = ordered[0].height(block) + math.log(numbers.smallest_weight)
-    return [one for one in ordered if one.height(block) > least]
-
-
-def _ordered(block: Block, modes: list[_Values]) -> list[_Values]:
-    return sorted(modes, key=lambda one: -one.height(block))
-
-
-def _value_mode(
-    block: Block, strength: float, kernel: KernelName, prior: float, start: Array | None, numbers: Numbers
-) -> _Values | None:
-    """Laplace's approximation under one warp and kernel; None where it has no sound one."""
-    d, warp = block.X.shape[-1], make_warp(block.values, strength)
-    if warp is None or prior <= 0:
-        return None
-    rows = _values_alone(block, warp(block.values))
-
-    def log_posterior(theta: Array) -> tuple[float, Array]:
-        value, gradient = _log_posteriors(rows, theta[None], kernel, numbers)
-        return float(value[0]), gradient[0]
-
-    mode = find_mode(log_posterior, usual_values(d) if start is None else start, value_bounds(d), precision=1e-4)
-    if not math.isfinite(mode.log_posterior):
-        return None
-    return _Values(warp, kernel, math.log(prior), mode, _laplace_root(rows, mode, kernel, numbers), numbers)
-
-
-def _values_alone(block: Block, values: Array) -> Rows:
-    return replace(block, below=block.below[:0], above=block.above[:0], above_margin=block.above[:0]).rows(values)
-
-
-def _settings(thetas: Array, kernel: KernelName) -> Hyperparameters:
-    """Of a standard GP."""
-    b = len(thetas)
-    return Hyperparameters(
-        np.exp(thetas[:, None, :-2]),
-        np.exp(0.5 * thetas[:, -2])[:, None, None],
-        np.exp(thetas[:, -1:]),
-        np.zeros((b, 1)),
-        np.zeros(b),
-        kernel,
-    )
-
-
-def _log_posteriors(rows: Rows, thetas: Array, kernel: KernelName, numbers: Numbers) -> tuple[Array, Array]:
-    """Log evidence of the values plus log prior, `b`, and gradients, `b x p`."""
-    posterior = infer(rows, _settings(thetas, kernel))
-    slope = evidence_gradient(posterior)
-    prior, by_prior = log_value_prior(thetas, numbers)
-    by_variance = 0.5 * slope.mixing[:, 0] * np.exp(0.5 * thetas[:, -2:-1])
-    gradient = np.concatenate([slope.log_lengthscale[:, 0], by_variance, slope.log_noise], -1)
-    return posterior.log_evidence + prior, gradient + by_prior
-
-
-def _laplace_root(rows: Rows, mode: Mode, kernel: KernelName, numbers: Numbers) -> Array:
-    """Root of the covariance of Laplace's approximation; no direction wider than the prior allows."""
-    p = len(mode.theta)
-    steps = np.concatenate([mode.theta + _STEP * np.eye(p), mode.theta - _STEP * np.eye(p)])
-    _, slopes = _log_posteriors(rows, steps, kernel, numbers)
-    hessian = (slopes[p:] - slopes[:p]) / (2 * _STEP)
-    hessian = 0.5 * (hessian + hessian.T)
-    values, vectors = np.linalg.eigh(hessian)
-    widest = max(numbers.lengthscale[1] * math.sqrt(p), numbers.noise[1])
-    deviations = 1 / np.sqrt(np.maximum(values, 1 / widest**2))
-    # The factor of this product is lower triangular, its diagonal positive.
-    _, upper = np.linalg.qr((vectors * deviations).T)
-    return np.asarray(upper.T * np.sign(np.diagonal(upper)))
-
-
-@dataclass(frozen=True)
 class _Relation:
     """How margins relate to the value.
 
@@ -370,7 +193,7 @@ class _Relation:
         return replace(self, lapse=lapse, log_prior=self.log_prior + math.log(prior))
 
 
-def _relations(block: Block, point: _Point, numbers: Numbers) -> list[_Relation]:
+def _relations(block: Block, point: ValuePoint, numbers: Numbers) -> list[_Relation]:
     """All relations to try, at the smallest lapse rate; of several margins those that count for each on its own."""
     if block.margins <= 1:
         return _one_margin(block, numbers)

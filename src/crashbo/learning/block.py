@@ -18,8 +18,8 @@ Indices = NDArray[np.int64]
 class Block:
     """An output with its limits. Output 0 of the model is its value, outputs 1, 2, ... are the margins of its limits.
 
-    A trial succeeds while every margin stays at or below its limit. A limit that is not known is a latent like any other,
-    constant over the points and Gaussian a priori, so that the posterior integrates over it.
+    A trial succeeds while every margin stays at or below its limit. A limit that is not known is a latent like any
+    other, constant over the points and Gaussian a priori, so that the posterior integrates over it.
 
     Math: margin_j(x) = rho_j value(x) / s + sqrt(1 - rho_j^2) own_j(x) - limit_j
         (s^2 the value's variance; own_j of variance 1; limit_j ~ N(0, limit deviation^2) around `threshold`)
@@ -47,13 +47,19 @@ class Block:
     fixed: FixedModel | None = None
 
     def rows(self, values: Array) -> Rows:
-        """Everything seen, with the values as they are modelled, `k` or `b x k`."""
-        points, outputs, signs = [], [], []
+        """Everything seen, with the values as they are modelled, `k` or `b x k`.
+
+        Of several margins a trial that crashed for one reason was beyond that margin's limit. Beyond another's as
+        well it would have been called by either name: half a reason to believe that it was not.
+        """
+        points, outputs, signs, soft = [], [], [], []
         for margin in range(self.margins):
-            beyond = self.above[self.above_margin == margin]
-            points += [self.below, beyond]
-            outputs.append(np.full(len(self.below) + len(beyond), 1 + margin))
-            signs += [np.ones(len(self.below)), -np.ones(len(beyond))]
+            mine = self.above_margin == margin
+            beyond, others = self.above[mine], self.above[~mine]
+            points += [self.below, beyond, others]
+            outputs.append(np.full(len(self.below) + len(self.above), 1 + margin))
+            signs += [np.ones(len(self.below)), -np.ones(len(beyond)), np.ones(len(others))]
+            soft += [np.zeros(len(self.below) + len(beyond)), np.ones(len(others))]
         none = np.zeros(0, dtype=np.int64)
         return Rows(
             self.X,
@@ -63,6 +69,7 @@ class Block:
             np.concatenate([none, *points]).astype(np.int64),
             np.concatenate([none, *outputs]).astype(np.int64),
             np.concatenate([np.zeros(0), *signs]),
+            np.concatenate(soft).astype(bool) if self.margins > 1 else None,
         )
 
     def single(self, margin: int) -> "Block":
@@ -79,7 +86,12 @@ class Block:
         return replace(self, below=self.below[np.sort(np.argsort(gaps, kind="stable")[:room])])
 
     def hyperparameters(
-        self, theta: Array, relation: "Relations", threshold: Array, limit_deviation: float, kernel: Kernels = "matern52"
+        self,
+        theta: Array,
+        relation: "Relations",
+        threshold: Array,
+        limit_deviation: float,
+        kernel: Kernels = "matern52",
     ) -> Hyperparameters:
         """Settings of the model.
 

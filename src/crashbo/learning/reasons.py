@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import gammaln, ndtr
+from scipy.special import gammaln
 
-from crashbo.gp.prediction import Predictor
-from crashbo.learning.average import ModelSet, weigh_all
+from crashbo.learning.average import weigh_all
 from crashbo.learning.block import Block
 from crashbo.numbers import Numbers
 
@@ -38,9 +37,10 @@ class Reasons:
 def choose_reasons(block: Block, reasons: Sequence[str], numbers: Numbers) -> Reasons:
     """Give reasons margins of their own where the evidence prefers it.
 
-    Math: pooled, the reason of a crash says nothing about its place: evidence of one margin times that of the counts n_r
-        under a uniform Dirichlet prior, (R - 1)! prod n_r! / (N + R - 1)!;  split: evidence of all margins together, times
-        the share of the reason told in all margins that are beyond their limit there
+    Math: pooled, the reason of a crash says nothing about its place: evidence of one margin times that of the counts
+    n_r
+        under a uniform Dirichlet prior, (R - 1)! prod n_r! / (N + R - 1)!;  split: evidence of all margins together, a
+        trial beyond two limits being called by either name (see `Block.rows`)
 
     Args:
         block: the trials, all crashes on one margin.
@@ -58,16 +58,5 @@ def choose_reasons(block: Block, reasons: Sequence[str], numbers: Numbers) -> Re
     total, kinds = sizes.sum(), len(sizes)
     log_counts = gammaln(kinds) + gammaln(sizes + 1).sum() - gammaln(total + kinds)
     pooled = weigh_all(block, numbers).log_evidence + float(log_counts)
-    models = weigh_all(split.split(block, reasons), numbers)
-    apart = models.log_evidence + _log_shares(models)
+    apart = weigh_all(split.split(block, reasons), numbers).log_evidence
     return split if apart > pooled else Reasons()
-
-
-def _log_shares(models: ModelSet) -> float:
-    """Sum over crashes of the log share of the reason told, among all reasons that would make a trial crash there."""
-    block = models.block
-    q = Predictor(models.posterior)(block.X[block.above])
-    z = (q.mean[:, 1:] - models.posterior.at.threshold[:, 1:, None]) / np.sqrt(q.variance[:, 1:])
-    beyond = np.einsum("b,bmp->mp", models.weights, ndtr(z))
-    told = beyond[block.above_margin, np.arange(len(block.above))]
-    return float(np.log(np.maximum(told / beyond.sum(0), 1e-12)).sum())

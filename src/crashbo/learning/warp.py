@@ -17,7 +17,8 @@ class Warp:
 
     Order and minimum stay what they are. Its Jacobian takes part in the evidence, so that warps can be compared.
 
-    Math: v = y for y <= knee, knee + (width / strength) log(1 + strength (y - knee) / width) above;  z = (v - offset) / scale
+    Math: v = y for y <= knee, knee + (width / strength) log(1 + strength (y - knee) / width) above;  z = (v - offset)
+    / scale
 
     Attributes:
         knee, width: where growth slows down, and over which distance; knee = inf changes nothing.

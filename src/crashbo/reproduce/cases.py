@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from crashbo.models.surrogates import FixedModel
 from crashbo.optimizer import Optimizer
+from crashbo.options import FixedModel, Options
 from crashbo.outcome import Constraint
 from crashbo.problems import Problem
 from crashbo.problems.synthetic import Outcome
+from crashbo.reproduce.methods import METHODS, final_limits
 from crashbo.reproduce.simulations import evaluate
-from crashbo.search import Options
 from crashbo.space import Space
 
 _LINE = Space({"x": (0.0, 1.0)})
@@ -44,12 +44,14 @@ class Case:
         title: for people.
         problem: the truth.
         optimizer: after the trials.
+        strategy: "paper" or "default".
     """
 
     number: int
     title: str
     problem: Problem
     optimizer: Optimizer
+    strategy: str = "paper"
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, ready for JSON."""
@@ -59,8 +61,9 @@ class Case:
             "title": self.title,
             "trials": len(self.optimizer.trials),
             "failed": sum(trial.failed for trial in self.optimizer.trials),
-            "thresholds": self.optimizer.thresholds,
-            "true_thresholds": self.problem.thresholds,
+            "strategy": self.strategy,
+            "limits": final_limits(self.optimizer),
+            "true_limits": dict(self.problem.thresholds),
             "best": best.params,
             "success_probability": best.success_probability,
             "minimiser": self.problem.minimiser,
@@ -70,11 +73,13 @@ class Case:
         """What the model makes of the trials, for a person."""
         found = self.summary()
         limits = "; ".join(
-            f"{'cost' if name == 'objective' else name} up to {value:.2f}{self._truth(name)}"
-            for name, value in found["thresholds"].items()
+            f"{'cost' if name == 'objective' else name} up to {one['value']:.2f} ± {one['deviation']:.2g}"
+            f"{self._truth(name)}"
+            for name, one in found["limits"].items()
         )
         return (
-            f"{self.title}. {found['trials']} trials, {found['failed']} failed. Limits learned: {limits}. "
+            f"{self.title}. {found['trials']} trials, {found['failed']} failed. {METHODS[self.strategy].capitalize()}: "
+            f"limits learned: {limits or 'none'}. "
             f"Best guess x = {found['best']['x']:.3f} (true minimum {found['minimiser']['x']:.3f})."
         )
 
@@ -91,22 +96,23 @@ def hidden_constraint(number: int, x: np.ndarray) -> tuple[np.ndarray, float] | 
     return np.array([truth(place) for place in x.tolist()]), limit
 
 
-def make_case(number: int, *, seed: int = 0) -> Case:
+def make_case(number: int, *, seed: int = 0, strategy: str = "paper") -> Case:
     """Return one of the four cases with its trials told.
 
     Args:
         number: from 1 to 4.
         seed: of noise and search.
+        strategy: "paper", with fixed hyperparameters, or "default".
     """
     problem = _problem(number)
     constraints = [Constraint(name) for name in problem.constraints]
-    fixed = dict.fromkeys(("objective", *problem.constraints), _MODEL)
+    fixed = dict.fromkeys(("objective", *problem.constraints), _MODEL) if strategy == "paper" else {}
     options = Options(initial=1, fixed=fixed)
-    optimizer = Optimizer(_LINE, constraints=constraints, seed=seed, options=options)
+    optimizer = Optimizer(_LINE, constraints=constraints, seed=seed, strategy=strategy, options=options)
     rng = np.random.default_rng(seed)
     for x in _TRIED.get(number, _TRIED[3]):
         evaluate(optimizer, problem, {"x": x}, rng)
-    return Case(number, _TITLES[number], problem, optimizer)
+    return Case(number, _TITLES[number], problem, optimizer, strategy)
 
 
 def _problem(number: int) -> Problem:

@@ -1,38 +1,60 @@
-"""The paper's experiments, one function each."""
+"""The paper's Example 1: three costs, two crashes, and what the model makes of them."""
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
-from gpytorch.kernels import MaternKernel, ScaleKernel
+import numpy as np
+from scipy.stats import multivariate_normal
 
-from crashbo.models.diagnostics import EPCheck, check_ep
-from crashbo.models.gpcr import GPCR
+from crashbo.reproduce.predictive import predictive_density
+from crashbo.strategies.paper.data import Data
+from crashbo.strategies.paper.gpcr import GPCR, Prior
+
+_POINTS, _VALUES = 141, 161
 
 
 @dataclass(frozen=True)
 class Example1:
-    """The paper's Example 1: three costs, two crashes, and what the model makes of them."""
+    """Example 1 with a maximum likelihood threshold.
+
+    Attributes:
+        model: the GPCR.
+    """
 
     model: GPCR
-    check: EPCheck
+
+    @cached_property
+    def log_truncation_error(self) -> float:
+        """EP's log Z less the exact one, by numerical integration over the orthant that the labels allow."""
+        given, sign = self.model.posterior.given, self.model.data.sign
+        bound = sign * (self.model.threshold.value - given.mean[0])
+        signed = sign[:, None] * given.covariance[0] * sign
+        rng = np.random.default_rng(0)
+        exact = multivariate_normal(cov=signed, seed=rng, abseps=1e-9, releps=1e-6, maxpts=2_000_000).cdf(bound)
+        return float(self.model.posterior.ep.log_partition[0]) - math.log(exact)
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, ready for JSON."""
-        where = torch.tensor([[0.2], [0.6], [0.8]], dtype=torch.float64)
-        with torch.no_grad():
-            success = self.model.success_probability(where)
+        ep = self.model.posterior.ep
+        where = np.array([[0.2], [0.6], [0.8]])
+        success = np.exp(self.model.log_success(self.model.predictor(where)))
+        limit = self.model.limit
+        assert limit is not None
         return {
-            "threshold": self.model.threshold,
-            "log_truncation": self.model.log_truncation,
-            "log_evidence": self.model.log_evidence,
-            "converged": self.model.converged,
-            "sweeps": self.model.ep.sweeps,
-            "posterior_mean": self.model.ep.mean.tolist(),
-            "posterior_std": self.model.ep.variance.sqrt().tolist(),
+            "name": "example1",
+            "threshold": limit.value,
+            "threshold_deviation": limit.deviation,
+            "log_truncation": float(ep.log_partition[0]),
+            "log_evidence": float(self.model.posterior.log_evidence[0]),
+            "converged": bool(ep.converged[0]),
+            "sweeps": ep.sweeps,
+            "posterior_mean": ep.mean[0].tolist(),
+            "posterior_std": np.sqrt(ep.variance[0]).tolist(),
             "success_probability": dict(zip(("0.2", "0.6", "0.8"), success.tolist(), strict=True)),
-            "ep_log_partition_error": self.check.log_partition_error,
+            "log_truncation_error": self.log_truncation_error,
         }
 
     def words(self) -> str:
@@ -42,36 +64,47 @@ class Example1:
         return (
             "Example 1: three trials gave a cost (0.5 at x = 0.1, 2.0 at 0.3, 1.0 at 0.5), two crashed "
             "(x = 0.7 and 0.9). Nobody said what a crash costs.\n"
-            f"The model learned that trials crash above a cost of {numbers['threshold']:.3f}, just over the worst "
-            "cost seen.\n"
+            f"The model learned that trials crash above a cost of {numbers['threshold']:.4f}, just over the worst "
+            f"cost seen (maximum likelihood; deviation {numbers['threshold_deviation']:.2f}; the paper: 2.03).\n"
             f"It expects {numbers['posterior_mean'][3]:.2f} ± {numbers['posterior_std'][3]:.2f} at x = 0.7, and a "
             f"trial to succeed with probability {success['0.2']:.0%} at x = 0.2, {success['0.6']:.0%} at x = 0.6 and "
             f"{success['0.8']:.0%} at x = 0.8.\n"
-            f"How good is the approximation? {self.check}"
+            f"EP's log Z is {numbers['log_truncation']:.4f}, off by {numbers['log_truncation_error']:+.4f}."
         )
 
     def draw(self, folder: Path) -> list[Path]:
         """Write the pictures as PNG and return their paths."""
-        from crashbo.plots import plot_posterior, plot_predictive
+        from crashbo.plots.gpcr import plot_posterior, plot_predictive
 
         folder.mkdir(parents=True, exist_ok=True)
         paths = [folder / "example1.png", folder / "example1-predictive.png"]
-        plot_posterior(self.model).savefig(paths[0])
-        plot_predictive(self.model).savefig(paths[1])
+        curves = self.curves()
+        plot_posterior(curves).savefig(paths[0])
+        plot_predictive(curves, *self.predictive()).savefig(paths[1])
         return paths
 
+    def curves(self) -> Any:
+        """The model along x, as `crashbo.plots.gpcr.Curves`."""
+        from crashbo.plots.gpcr import Curves
 
-def example1(*, seed: int = 0) -> Example1:
+        x, data = np.linspace(0, 1, _POINTS), self.model.data
+        mean, deviation = self.model.moments(x[:, None])
+        success = np.exp(self.model.log_success(self.model.predictor(x[:, None])))
+        places = data.X[:, 0]
+        threshold = self.model.threshold.value
+        return Curves(x, mean, deviation, success, threshold, places[data.observed], data.values, places[data.above])
+
+    def predictive(self) -> tuple[Any, Any]:
+        """An even grid of costs, and the density p(f*) on it at every point of the curves."""
+        curves = self.curves()
+        low = float((curves.mean - 4 * curves.deviation).min())
+        costs = np.linspace(low, float((curves.mean + 5 * curves.deviation).max()), _VALUES)
+        return costs, predictive_density(self.model, curves.x[:, None], costs)
+
+
+def example1() -> Example1:
     """Fit Example 1 with the paper's kernel and a maximum likelihood threshold."""
-    kernel = ScaleKernel(MaternKernel(nu=1.5)).double()
-    kernel.outputscale = 0.5
-    kernel.base_kernel.lengthscale = 0.2
-    model = GPCR(
-        torch.tensor([[0.1], [0.3], [0.5], [0.7], [0.9]], dtype=torch.float64),
-        torch.tensor([[0.5], [2.0], [1.0], [0.0], [0.0]], dtype=torch.float64),
-        torch.tensor([False, False, False, True, True]),
-        noise_std=0.02,
-        covar_module=kernel,
-        threshold_prior=None,
-    )
-    return Example1(model, check_ep(model, seed=seed))
+    above = np.array([False, False, False, True, True])
+    X = np.array([[0.1], [0.3], [0.5], [0.7], [0.9]])
+    data = Data(X, np.arange(3), np.array([0.5, 2.0, 1.0]), above, np.arange(5))
+    return Example1(GPCR.fit(data, Prior(np.array([0.2]), 0.5, 0.02**2, None, "matern32")))

@@ -1,22 +1,34 @@
-"""The paper's robot experiments on the simulated robot: repeated runs, random search beside them."""
+"""The paper's robot experiments on the simulated robot: the paper's strategy, the default and random search."""
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from crashbo.errors import InputError
-from crashbo.models.surrogates import FixedModel
+from crashbo.history import OBJECTIVE
 from crashbo.optimizer import Optimizer
+from crashbo.options import FixedModel
 from crashbo.outcome import CRASHED, is_number
 from crashbo.problems.pole.reference import grid_reference
 from crashbo.problems.pole.rollout import Outcome
 from crashbo.problems.pole.tuning import POLES, PoleTuning, Told, repeat
-from crashbo.reproduce.simulations import Job, side_by_side
-from crashbo.search import Options
+from crashbo.reproduce.jobs import Job, Progress, counted, side_by_side
+from crashbo.reproduce.methods import (
+    METHODS,
+    LimitCurves,
+    PaperSettings,
+    deviation,
+    final_limits,
+    limit_lines,
+    limit_statistics,
+    make_optimizer,
+    methods_of,
+    table,
+)
 
 REEVALUATIONS = 5
 
@@ -33,13 +45,10 @@ class Robot:
     evaluations: int
     lengthscale: float
 
-    def options(self, tuning: PoleTuning, learned: bool) -> Options:
-        """The search: ours with learned hyperparameters, or with the paper's."""
-        if learned:
-            return Options()
-        noise = {"objective": 0.03} | {one.name: 0.01 for one in tuning.constraints}
-        fixed = {name: FixedModel(self.lengthscale, 25.0, std, (0.0, 10.0)) for name, std in noise.items()}
-        return Options(initial=1, random_start=True, delta=0.05, fixed=fixed)
+    def fixed(self, tuning: PoleTuning) -> dict[str, FixedModel]:
+        """The paper's hyperparameters by output."""
+        noise = {OBJECTIVE: 0.03} | {one.name: 0.01 for one in tuning.constraints}
+        return {name: FixedModel(self.lengthscale, 25.0, std, (0.0, 10.0)) for name, std in noise.items()}
 
 
 ROBOTS = {
@@ -56,7 +65,7 @@ class Run:
 
     Attributes:
         seed: of the run.
-        method: "crashbo", "random" or "penalty".
+        method: in `METHODS`.
         best: the final best guess.
         best_value, best_std: its cost over fresh roll-outs, mean and standard deviation of those that
             did not fail; None where there are too few.
@@ -67,8 +76,8 @@ class Run:
         reasons: how often each reason ended a trial.
         recovered: failures after which the safe controller regained balance; the others were stopped.
         first_success: number of trials until the first success, None if there was none.
-        thresholds: learned, at the end.
-        threshold_curve: of the objective, as the search saw it at each trial; None where it had none.
+        limits: value and deviation by output, as the strategy reports them at the end.
+        limit_curves: the values after every trial, None where there was none.
         seconds_per_ask: mean time of a suggestion.
         penalty: told as the cost of a crash, None if a crash was told as a crash.
     """
@@ -85,27 +94,28 @@ class Run:
     reasons: dict[str, int]
     recovered: int
     first_success: int | None
-    thresholds: dict[str, float]
-    threshold_curve: list[float | None]
+    limits: dict[str, dict[str, float]]
+    limit_curves: dict[str, list[float | None]]
     seconds_per_ask: float
     penalty: float | None = None
 
 
 def run_once(
-    name: str, seed: int, *, method: str = "crashbo", learned: bool = True, penalty: float | None = None
+    name: str, seed: int, *, method: str = "paper", paper: PaperSettings | None = None, penalty: float | None = None
 ) -> Run:
     """Tune the robot once.
 
     Args:
         name: in `ROBOTS`.
         seed: of optimizer, noise and random search.
-        method: "crashbo", or "random": uniform trials, the same models for the best guess.
-        learned: learn hyperparameters instead of the paper's fixed ones.
+        method: in `METHODS`; "random" is uniform trials with the paper's models for the best guess.
+        paper: how the paper's strategy is run.
         penalty: tell a crash as this cost.
     """
-    tuned = tune(name, seed, method=method, learned=learned, penalty=penalty)
-    run = _run(POLES[name], seed, method, tuned)
-    return run if penalty is None else replace(run, method="penalty", penalty=penalty)
+    if penalty is not None:
+        _check_penalty(name, penalty)
+    tuned = tune(name, seed, method=method, paper=paper, penalty=penalty)
+    return replace(_run(POLES[name], seed, method, tuned), penalty=penalty)
 
 
 @dataclass(frozen=True)
@@ -115,32 +125,32 @@ class Tuned:
     Attributes:
         optimizer: at the end.
         outcomes: of the roll-outs, in the order tried.
-        limits: threshold of the objective as the search saw it at each trial; None where it had none.
+        limits: as the strategy reported them after every trial.
         seconds_per_ask: mean time of a suggestion.
     """
 
     optimizer: Optimizer
     outcomes: list[Outcome]
-    limits: list[float | None]
+    limits: LimitCurves
     seconds_per_ask: float
 
 
-def tune(name: str, seed: int, *, method: str = "crashbo", learned: bool = True, penalty: float | None = None) -> Tuned:
+def tune(
+    name: str, seed: int, *, method: str = "paper", paper: PaperSettings | None = None, penalty: float | None = None
+) -> Tuned:
     """Tune the robot once and keep everything; arguments as in `run_once`."""
     tuning, robot = POLES[name], ROBOTS[name]
-    optimizer = Optimizer(
-        tuning.space, constraints=tuning.constraints, seed=seed, options=robot.options(tuning, learned)
-    )
+    optimizer = make_optimizer(tuning.space, tuning.constraints, seed, method, robot.fixed(tuning), paper)
     draw = np.random.default_rng([seed, 3])
     outcomes: list[Outcome] = []
-    limits: list[float | None] = []
+    limits = LimitCurves.of(one.name for one in tuning.constraints)
     seconds = 0.0
     for number in range(robot.evaluations):
         params: Any = tuning.space.sample(1, draw)[0] if method == "random" else optimizer.ask()
         seconds += params.why.seconds if method != "random" else 0.0
-        limits.append(params.why.thresholds.get("objective") if method != "random" else None)
         outcomes.append(tuning.rollout(params, rollout_seed(seed, 1, number)))
         tell(optimizer, params, tuning.told(outcomes[-1]), penalty)
+        limits.add(optimizer)
     return Tuned(optimizer, outcomes, limits, seconds / robot.evaluations)
 
 
@@ -169,8 +179,8 @@ def _run(tuning: PoleTuning, seed: int, method: str, tuned: Tuned) -> Run:
         reasons={reason: reasons.count(reason) for reason in sorted(set(reasons))},
         recovered=sum(one.recovered is True for one in outcomes),
         first_success=stable[0] + 1 if stable else None,
-        thresholds=tuned.optimizer.thresholds,
-        threshold_curve=tuned.limits,
+        limits=final_limits(tuned.optimizer),
+        limit_curves=tuned.limits.values,
         seconds_per_ask=tuned.seconds_per_ask,
     )
 
@@ -198,39 +208,32 @@ def reproduce_robot(
     name: str,
     *,
     runs: int,
-    seed: int = 0,
-    learned: bool | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    penalty: float | None = None,
+    seed: int = 1000,
+    strategy: str = "both",
+    paper: PaperSettings | None = None,
+    progress: Progress | None = None,
 ) -> "RobotReport":
     """Tune the robot `runs` times, with seeds from `seed` on, and by random search beside it.
 
     Args:
         name: in `ROBOTS`.
-        runs: how many.
+        runs: how many of each method.
         seed: of the first.
-        learned: hyperparameters learned (the default) or the paper's fixed ones.
+        strategy: "paper", "default" or "both".
+        paper: how the paper's strategy is run.
         progress: called with finished and total jobs.
-        penalty: tell crashes as this cost instead, without random search beside it.
     """
     if name not in ROBOTS:
         raise InputError(f"`name` must be one of {', '.join(ROBOTS)}; got {name!r}.")
-    if penalty is not None:
-        _check_penalty(name, penalty)
-    learned = True if learned is None else learned
-    methods = ("crashbo", "random") if penalty is None else ("penalty",)
+    paper = paper or PaperSettings()
     jobs: list[Job] = [
-        (run_once, (name, seed + number), {"learned": learned, "penalty": penalty, "method": method})
+        (run_once, (name, seed + number), {"method": method, "paper": paper})
         for number in range(runs)
-        for method in methods
+        for method in methods_of(strategy)
     ]
-    finished: list[Run] = []
-    for run in side_by_side(jobs):
-        finished.append(run)
-        if progress is not None:
-            progress(len(finished), len(jobs))
-    finished.sort(key=lambda run: (run.method, run.seed))
-    return RobotReport(name, "learned" if learned else "fixed", finished, penalty)
+    finished: list[Run] = counted(side_by_side(jobs), len(jobs), progress)
+    order = list(METHODS)
+    return RobotReport(name, paper.words, sorted(finished, key=lambda run: (order.index(run.method), run.seed)))
 
 
 def _check_penalty(name: str, penalty: object) -> None:
@@ -242,68 +245,68 @@ def _check_penalty(name: str, penalty: object) -> None:
 
 @dataclass(frozen=True)
 class RobotReport:
-    """All runs of a robot experiment."""
+    """All runs of a robot experiment.
+
+    Attributes:
+        name: in `ROBOTS`.
+        paper: how the paper's strategy was run, in words.
+        runs: of all methods.
+    """
 
     name: str
-    hyperparameters: str
+    paper: str
     runs: list[Run] = field(default_factory=list)
-    penalty: float | None = None
+
+    def of(self, method: str) -> list[Run]:
+        """The runs of a method."""
+        return [run for run in self.runs if run.method == method]
+
+    @property
+    def methods(self) -> dict[str, dict[str, Any]]:
+        """Statistics by method."""
+        return {method: robot_statistics(self.of(method)) for method in METHODS if self.of(method)}
 
     def summary(self) -> dict[str, Any]:
-        """Plain numbers, ready for JSON: the optimizer's at the top, random search's beside them."""
-        ours, random = self._ours(), self._of("random")
+        """Plain numbers, ready for JSON."""
         return {
             "name": self.name,
-            "hyperparameters": self.hyperparameters,
-            "penalty": self.penalty,
+            "paper": self.paper,
+            "seeds": sorted({run.seed for run in self.runs}),
             "evaluations": len(self.runs[0].costs),
-            **robot_statistics(ours),
+            "methods": self.methods,
             "reference": grid_reference().summary(),
-            "hidden_thresholds": POLES[self.name].thresholds,
-            "random": robot_statistics(random) if random else None,
+            "hidden_limits": POLES[self.name].thresholds,
             "runs": [asdict(run) for run in self.runs],
         }
 
     def words(self) -> str:
         """A table and a few sentences, for a person."""
-        ours, random = robot_statistics(self._ours()), self._of("random")
-        beside = [robot_statistics(random)] if random else []
-        title = "CrashBO" if self.penalty is None else f"penalty {self.penalty:g}"
-        rows = [
-            f"{self.name}: {ours['number_of_runs']} runs, {len(self.runs[0].costs)} roll-outs each, "
-            f"hyperparameters {self.hyperparameters}.",
-            f"{'':38}{title:>14}" + (f"{'random':>12}" if beside else ""),
-        ]
-        for key, text in TABLE_ROWS.items():
-            rows.append(f"{text:38}{as_text(ours[key]):>14}" + "".join(f"{as_text(one[key]):>12}" for one in beside))
-        return "\n".join([*rows, *self._sentences(ours)])
-
-    def _sentences(self, ours: dict[str, Any]) -> list[str]:
-        reference = grid_reference()
+        seeds, reference = sorted({run.seed for run in self.runs}), grid_reference()
+        head = (
+            f"{self.name}: seeds {seeds[0]} to {seeds[-1]}, {len(self.runs[0].costs)} roll-outs each. Paper's method: "
+            f"{self.paper}."
+        )
+        columns = {METHODS[method]: one for method, one in self.methods.items()}
         said = [f"Best of a {reference.cells} x {reference.cells} grid in 2D: {reference.best_value:.3g}."]
-        for name, one in ours["thresholds"].items():
-            hidden = POLES[self.name].thresholds.get(name)
-            truth = "" if hidden is None else f" (hidden: {hidden:g})"
-            said.append(f"Learned threshold of {name}: {one['mean']:.4g} ± {one['std']:.2g}{truth}.")
-        marginal = ours["marginal"]
-        if marginal is not None and marginal["before"] is not None and marginal["after"] is not None:
-            said.append(
-                f"The costliest controller that balanced cost {marginal['cost']:.3g} (seed {marginal['seed']}, trial "
-                f"{marginal['trial']}); the threshold went from {marginal['before']:.3g} to {marginal['after']:.3g}, "
-                "no restart."
-            )
-        return said
+        said += limit_lines(columns, POLES[self.name].thresholds, "hidden")
+        said += [_marginal_words(title, one["marginal"]) for title, one in columns.items() if one["marginal"]]
+        return "\n".join([head, *table(columns, TABLE_ROWS), *filter(None, said)])
 
-    def _ours(self) -> list[Run]:
-        return self._of("crashbo" if self.penalty is None else "penalty")
 
-    def _of(self, method: str) -> list[Run]:
-        return [run for run in self.runs if run.method == method]
+def _marginal_words(title: str, marginal: dict[str, Any]) -> str:
+    if marginal["before"] is None or marginal["after"] is None:
+        return ""
+    return (
+        f"The costliest controller that balanced, {title}: {marginal['cost']:.3g} (seed {marginal['seed']}, "
+        f"trial {marginal['trial']}); the limit went from {marginal['before']:.3g} to "
+        f"{marginal['after']:.3g}, no restart."
+    )
 
 
 TABLE_ROWS = {
     "stable_runs": f"best guess stable in all {REEVALUATIONS} roll-outs",
-    "mean_best_value": "mean cost of the best guess",
+    "unstable_share": "share of unstable best guesses",
+    "mean_best_value": "mean cost of the stable best guesses",
     "std_best_value": "its deviation over runs",
     "mean_best_std": "deviation over roll-outs",
     "mean_crashes": "mean failed trials",
@@ -313,32 +316,25 @@ TABLE_ROWS = {
 }
 
 
-def as_text(value: float | None) -> str:
-    """Four digits, or a dash."""
-    return "-" if value is None else f"{value:.4g}"
-
-
 def robot_statistics(runs: Sequence[Run]) -> dict[str, Any]:
-    """Statistics over runs; costs of best guesses are over the roll-outs that did not fail."""
-    values = [run.best_value for run in runs if run.best_value is not None]
-    names = sorted({name for run in runs for name in run.thresholds})
+    """Statistics over runs; costs are those of best guesses that were stable in all roll-outs."""
+    values = [run.best_value for run in runs if run.stable and run.best_value is not None]
     firsts = [run.first_success for run in runs if run.first_success is not None]
-    deviations = [run.best_std for run in runs if run.best_std is not None]
+    deviations = [run.best_std for run in runs if run.stable and run.best_std is not None]
     better = sum(value < grid_reference().best_value for value in values)
     return {
         "number_of_runs": len(runs),
         "stable_runs": sum(run.stable for run in runs),
+        "unstable_share": 1 - sum(run.stable for run in runs) / len(runs),
         "successful_runs": len(firsts),
         "better_than_grid_runs": better,
         "mean_best_value": statistics.mean(values) if values else None,
-        "std_best_value": _deviation(values) if values else None,
+        "std_best_value": deviation(values) if values else None,
         "mean_best_std": statistics.mean(deviations) if deviations else None,
         "mean_crashes": statistics.mean(run.crashes for run in runs),
         "mean_recovered": statistics.mean(run.recovered for run in runs),
         "mean_first_success": statistics.mean(firsts) if firsts else None,
-        "thresholds": {
-            name: _spread([run.thresholds[name] for run in runs if name in run.thresholds]) for name in names
-        },
+        "limits": limit_statistics(runs),
         "marginal": marginal_controller(runs),
         "seconds_per_ask": statistics.mean(run.seconds_per_ask for run in runs),
     }
@@ -354,19 +350,11 @@ def marginal_controller(runs: Sequence[Run]) -> dict[str, Any] | None:
     if not seen:
         return None
     cost, run, number = max(seen, key=lambda one: one[0])
-    curve = run.threshold_curve
+    curve = run.limit_curves[OBJECTIVE]
     return {
         "seed": run.seed,
         "trial": number + 1,
         "cost": cost,
-        "before": curve[number],
-        "after": curve[number + 1] if number + 1 < len(curve) else run.thresholds.get("objective"),
+        "before": curve[number - 1] if number else None,
+        "after": curve[number],
     }
-
-
-def _spread(values: Sequence[float]) -> dict[str, float]:
-    return {"mean": statistics.mean(values), "std": _deviation(values)}
-
-
-def _deviation(values: Sequence[float]) -> float:
-    return statistics.stdev(values) if len(values) > 1 else 0.0

@@ -21,30 +21,36 @@ from crashbo.problems.pole.reference import grid_reference
 from crashbo.problems.pole.rollout import Outcome
 from crashbo.problems.pole.tuning import POLES
 from crashbo.reproduce.figures import save
+from crashbo.reproduce.methods import METHODS, PaperSettings
 from crashbo.reproduce.penalties import PENALTIES, PenaltyReport
 from crashbo.reproduce.robot import REEVALUATIONS, RobotReport, Run, Tuned, rollout_seed, tune
 
-_METHODS = {"crashbo": "CrashBO", "random": "random search"}
 
+def draw_robot(
+    report: RobotReport, folder: Path, *, paper: PaperSettings | None = None, theme: ThemeName = "light"
+) -> list[Path]:
+    """Draw a robot experiment: the first run of each strategy from the model to the pole, and all runs together.
 
-def draw_robot(report: RobotReport, folder: Path, *, theme: ThemeName = "light") -> list[Path]:
-    """Draw a robot experiment: its first run from the model to the pole, and all runs together.
-
-    The first run is repeated to its end, with the same result.
+    The first runs are repeated to their end, with the same result.
 
     Args:
-        report: of `crashbo.reproduce.robot.reproduce_robot`, without a penalty.
+        report: of `crashbo.reproduce.robot.reproduce_robot`.
         folder: is made.
+        paper: how the paper's strategy was run.
         theme: "light" or "dark".
 
     Returns:
         Paths of the PNG files.
     """
-    seed = min(run.seed for run in report.runs if run.method == "crashbo")
-    tuned = tune(report.name, seed, learned=report.hyperparameters == "learned")
-    figures = robot_figures(report.name, tuned, seed, theme=theme)
-    figures["convergence"] = plot_runs(report, theme=theme)
-    return save({f"{report.name}-{part}": figure for part, figure in figures.items()}, folder)
+    found: dict[str, Figure] = {}
+    for method in ("paper", "default"):
+        if report.of(method):
+            seed = report.of(method)[0].seed
+            tuned = tune(report.name, seed, method=method, paper=paper)
+            parts = robot_figures(report.name, tuned, seed, theme=theme)
+            found |= {f"{method}-{part}": figure for part, figure in parts.items()}
+    found["convergence"] = plot_runs(report, theme=theme)
+    return save({f"{report.name}-{part}": figure for part, figure in found.items()}, folder)
 
 
 def robot_figures(name: str, tuned: Tuned, seed: int, *, theme: ThemeName = "light") -> dict[str, Figure]:
@@ -64,8 +70,8 @@ def robot_figures(name: str, tuned: Tuned, seed: int, *, theme: ThemeName = "lig
     else:
         found = {"pairs": plot_pairs(seen, theme=theme), "slices": plot_slices(seen, theme=theme)}
     found["trials"] = plot_convergence(seen, theme=theme)
-    if tuned.optimizer.thresholds:
-        found["thresholds"] = plot_thresholds(seen, true=tuning.thresholds, fits=25, theme=theme)
+    if tuned.optimizer.limits:
+        found["limits"] = plot_thresholds(seen, true=tuning.thresholds, fits=25, theme=theme)
     found["rollouts"] = plot_rollouts(shown_rollouts(name, tuned, seed), theme=theme)
     return found
 
@@ -97,26 +103,28 @@ def plot_runs(report: RobotReport, *, theme: ThemeName = "light") -> Figure:
         report: of a robot experiment.
         theme: "light" or "dark".
     """
-    groups = {title: [run for run in report.runs if run.method == method] for method, title in _METHODS.items()}
-    return _plot_groups({title: runs for title, runs in groups.items() if runs}, list(_METHODS.values()), theme=theme)
+    groups = {title: report.of(method) for method, title in METHODS.items() if report.of(method)}
+    return _plot_groups(groups, [title.replace(" ", "\n") for title in groups], theme=theme)
 
 
-def plot_penalties(report: PenaltyReport, *, theme: ThemeName = "light") -> Figure:
-    """Draw penalties beside CrashBO: how the search went, and what every run's best guess was worth.
+def plot_penalties(report: PenaltyReport, *, method: str = "paper", theme: ThemeName = "light") -> Figure:
+    """Draw penalties beside none: how the search went, and what every run's best guess was worth.
 
     Args:
         report: of `crashbo.reproduce.penalties.reproduce_penalties`.
+        method: "paper" or "default".
         theme: "light" or "dark".
     """
-    groups = {"CrashBO": report.of(None)}
-    groups |= {f"penalty {value:g}, {title}": report.of(value) for title, value in PENALTIES.items()}
-    names = ["CrashBO", *(f"penalty\n{value:g}" for value in PENALTIES.values())]
+    groups = {"no penalty": report.of(None, method)}
+    groups |= {f"penalty {value:g}, {title}": report.of(value, method) for title, value in PENALTIES.items()}
+    names = ["no\npenalty", *(f"penalty\n{value:g}" for value in PENALTIES.values())]
     return _plot_groups(groups, names, theme=theme)
 
 
 def draw_penalties(report: PenaltyReport, folder: Path, *, theme: ThemeName = "light") -> list[Path]:
-    """Write the picture of penalties beside CrashBO; arguments as in `draw_robot`."""
-    return save({"penalties": plot_penalties(report, theme=theme)}, folder)
+    """Write a picture of penalties beside none for each strategy; arguments as in `draw_robot`."""
+    found = {f"penalties-{one}": plot_penalties(report, method=one, theme=theme) for one in report.methods}
+    return save(found, folder)
 
 
 def _plot_groups(groups: Mapping[str, Sequence[Run]], names: Sequence[str], *, theme: ThemeName) -> Figure:

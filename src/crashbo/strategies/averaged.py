@@ -54,9 +54,7 @@ class Output:
     def moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the value at `p x d`, in its own units: moments of the mixture."""
         q = self.predictor(X)
-        each = [
-            warp.undo_moments(q.mean[i, 0], np.sqrt(q.variance[i, 0])) for i, warp in enumerate(self.models.warps)
-        ]
+        each = [warp.undo_moments(q.mean[i, 0], np.sqrt(q.variance[i, 0])) for i, warp in enumerate(self.models.warps)]
         means, deviations = (np.stack(one) for one in zip(*each, strict=True))
         mean = self.weights @ means
         variance = self.weights @ (np.square(deviations) + np.square(means - mean))
@@ -87,7 +85,8 @@ class Output:
         return np.asarray(self.weights @ ndtr(z))
 
     def limit(self) -> Limit | None:
-        """The most probable limit of the value, where it has one: that of the models in which crashes are high values."""
+        """The most probable limit of the value, where it has one: that of the models in which crashes are high
+        values."""
         block = self.models.block
         if block.threshold is not None:
             return Limit(block.threshold)
@@ -105,6 +104,10 @@ class Output:
         mode = float(values[weights.argmax()])
         variance = float(weights @ (np.square(deviations) + np.square(values - mode)))
         return Limit(mode, math.sqrt(variance))
+
+    def noise_share(self) -> float:
+        """Standard deviation of the noise, relative to the spread of the values."""
+        return float(self.weights @ np.sqrt(self.models.posterior.at.noise[:, 0]))
 
     def believing(self, X: Array) -> "Output":
         """These models with points under way that end as expected: with the mean, or with the likelier label."""
@@ -197,8 +200,9 @@ class Averaged:
         weights, rho, lapse = models.weights, models.correlation[:, margin], models.posterior.at.lapse
         random = lapse >= _RANDOM
         high, low = ~random & (rho > _RELATED), ~random & (rho < -_RELATED)
-        shares = [float(weights[which].sum()) for which in (high, ~(random | high | low), low, random)]
-        return Relation(*shares, rate=float(weights @ lapse))
+        kinds = (high, ~(random | high | low), low, random)
+        is_high, unrelated, is_low, is_random = (float(weights[kind].sum()) for kind in kinds)
+        return Relation(is_high, unrelated, is_low, is_random, rate=float(weights @ lapse))
 
     def places(self) -> list[Place]:
         """Which named reasons have a place of their own, and where."""
@@ -295,9 +299,7 @@ class _Learned:
     kind: tuple[int, bool, bool]
 
 
-def model_output(
-    history: History, output: str, numbers: Numbers, memory: Memory
-) -> tuple[Output | None, Reasons]:
+def model_output(history: History, output: str, numbers: Numbers, memory: Memory) -> tuple[Output | None, Reasons]:
     """The models of one output, a pure function of the trials; None while there is nothing to model."""
     key = _key(history, output, "models")
     known = memory.get(key)

@@ -128,7 +128,10 @@ class Guess:
 class Score(Protocol):
     """What a strategy maximises."""
 
-    mode: str
+    @property
+    def mode(self) -> str:
+        """As in `Suggested`."""
+        ...
 
     def __call__(self, X: Array) -> Array:
         """At `p x d`."""

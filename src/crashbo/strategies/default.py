@@ -1,12 +1,14 @@
 """The default strategy: expected gain, averaged over the models, minus a price per crash."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.errors import InputError
 from crashbo.history import History
 from crashbo.numbers import NUMBERS, Numbers
 from crashbo.strategies.averaged import Averaged, Memory, model_all
@@ -14,10 +16,12 @@ from crashbo.strategies.base import Guess, Suggested
 from crashbo.strategies.design import initial_count, initial_point
 from crashbo.strategies.gain import Moments, expected_improvement, held_probability, with_slopes
 from crashbo.strategies.maximise import Effort, Rounding, maximise, sobol
-from crashbo.strategies.price import crash_price
+from crashbo.strategies.price import UNAFFORDABLE, budget_left, crash_price
 
 Array = NDArray[np.float64]
 _NEAR = 40  # trials that are looked around
+_NOISY = 0.05  # share of the costs' spread from which on noise may explain the best trial
+_TOLERANCE = 0.002  # by which a suggestion may be less likely to succeed than the safest, once a budget is spent
 _SAME = 1e-6  # distance below which points are one and the same
 
 
@@ -41,7 +45,19 @@ class DefaultStrategy:
         return Suggested(found.point, score.mode, found.value, success)
 
     def _begins(self, history: History) -> bool:
-        """Whether the quasi-random design goes on: at first, and while nothing has succeeded."""
+        """Whether the quasi-random design goes on: at first, and while nothing has succeeded.
+
+        A budget that is spent ends it: from then on only what is known to succeed is worth a look.
+        """
+        succeeded = not history.failed.all()
+        if budget_left(history.failed.tolist(), history.options) == 0:
+            if succeeded and len(history.trials):
+                return False
+            raise InputError(
+                f"`crash_budget` must leave room for a crash until a trial has succeeded; got "
+                f"{history.options.crash_budget}, and no trial has. Give a point that is known to succeed "
+                "(`initial_points`, or tell a trial of it), or a larger budget."
+            )
         made = len(history.trials) + len(history.pending)
         return made < initial_count(history) or all(trial.crashed for trial in history.trials)
 
@@ -52,7 +68,7 @@ class DefaultStrategy:
     def guess(self, history: History) -> Guess:
         """Lowest mean plus standard deviation where success is likely enough, random crashes aside.
 
-        A trial that was made has little deviation: where the models are not sure to beat the best one, that is the guess.
+        Where costs are all but free of noise and the models are not sure to beat the best trial, it is that trial.
         """
         surrogate, rounding = self.surrogate(history), Rounding(history.space)
         points = _look(history, rounding, history.seed, 1024)
@@ -61,8 +77,7 @@ class DefaultStrategy:
         if not surrogate.any_cost or safe.max() < least:
             best = points[int(safe.argmax())]
             return Guess(best, bool(safe.max() >= least))
-        mean, deviation = surrogate.moments(points)
-        unit = max(float(mean.std()), 1e-300)
+        unit = max(float(surrogate.moments(points)[0].std()), 1e-300)
 
         def score(X: Array) -> Array:
             mean, deviation = surrogate.moments(X)
@@ -70,20 +85,34 @@ class DefaultStrategy:
             return -(mean + deviation) / unit + 1e3 * shortfall
 
         effort = Effort(starts=6, iterations=40, evaluations=120, precision=1e-10)
-        found = maximise(
-            score, _differences(score), points, rounding, effort=effort, allowed=lambda X: surrogate.placed_success(X) >= least
-        )
+
+        def allowed(X: Array) -> NDArray[np.bool_]:
+            return surrogate.placed_success(X) >= least
+
+        found = maximise(score, _differences(score), points, rounding, effort=effort, allowed=allowed)
+        seen = best_trial(history)
+        if seen is not None and surrogate.objective.noise_share() < _NOISY:
+            mean, deviation = surrogate.moments(found.point[None])
+            cost = history.costs[seen]
+            if cost is not None and float(mean[0] + deviation[0]) >= cost:
+                return Guess(history.points[seen], bool(allowed(history.points[seen][None])[0]))
         return Guess(found.point, True)
 
 
-def _differences(score: object, step: float = 1e-5) -> object:
-    """Gradients by central differences."""
+def best_trial(history: History) -> int | None:
+    """The trial with the lowest cost that did not fail; None if there is none."""
+    held = [(cost, i) for i, cost in enumerate(history.costs) if cost is not None and not history.failed[i]]
+    return min(held)[1] if held else None
+
+
+def _differences(score: Callable[[Array], Array], step: float = 1e-5) -> Callable[[Array], tuple[Array, Array]]:
+    """A score with its gradient by central differences."""
 
     def slope(X: Array) -> tuple[Array, Array]:
         p, d = X.shape
         moves = step * np.eye(d)
         ahead, behind = np.clip(X[:, None] + moves, 0, 1), np.clip(X[:, None] - moves, 0, 1)
-        values = score(np.concatenate([X, ahead.reshape(-1, d), behind.reshape(-1, d)]))  # type: ignore[operator]
+        values = score(np.concatenate([X, ahead.reshape(-1, d), behind.reshape(-1, d)]))
         width = np.einsum("pjj->pj", ahead - behind)
         gaps = (values[p : p + p * d] - values[p + p * d :]).reshape(p, d)
         return values[:p], gaps / width
@@ -117,19 +146,27 @@ class GainScore:
 
     @cached_property
     def price(self) -> float:
-        return crash_price(self.history.failed.tolist(), self.history.options, self.numbers)
+        history = self.history
+        return crash_price(history.failed.tolist(), initial_count(history), history.options, self.numbers)
+
+    @cached_property
+    def tolerated(self) -> float:
+        """Success probability from which on nothing is paid: 1, or once a budget is spent, close to the safest."""
+        if self.price < UNAFFORDABLE:
+            return 1.0
+        return float(self._first[1].max()) - _TOLERANCE
 
     @cached_property
     def best(self) -> Array:
-        """`b x 1`, lowest expected cost among the trials that did not fail, in each model's units.
+        """`b x 1`, lowest expected cost of trials that did not fail or are under way, in each model's units.
 
-        Where all failed, among all: what is known to be had with a limit broken.
+        Where all failed, of all that have a cost: what is known to be had with a limit broken.
         """
         history = self.history
         seen = np.array([not trial.crashed for trial in history.trials])
         held = seen & ~history.failed
-        mean = self.surrogate.objective.predictor(history.points[held if held.any() else seen]).mean[:, 0]
-        return mean.min(-1, keepdims=True)
+        points = np.concatenate([history.points[held if held.any() else seen], history.pending_points])
+        return self.surrogate.objective.predictor(points).mean[:, 0].min(-1, keepdims=True)
 
     @cached_property
     def units(self) -> Array:
@@ -158,7 +195,7 @@ class GainScore:
 
     def __call__(self, X: Array) -> Array:
         gain, held = self._first if X is self.points else self._parts(X)
-        return gain / self.norm - self.price * (1 - held)
+        return gain / self.norm - self.price * np.maximum(self.tolerated - held, 0.0)
 
     def gain(self, X: Array) -> Array | None:
         """The gain alone, relative to the largest."""
@@ -166,8 +203,8 @@ class GainScore:
 
     def with_slope(self, X: Array) -> tuple[Array, Array]:
         """Scores at `p x d` and their gradients."""
-        if self.surrogate.constraints:
-            return _differences(self)(X)  # type: ignore[operator,no-any-return]
+        if self.surrogate.constraints or self.tolerated < 1:
+            return _differences(self)(X)
         output = self.surrogate.objective
         threshold, units = output.thresholds, self.units / self.norm
         kept = output.weights[:, None] * output.not_lapsed * self.price
@@ -177,7 +214,7 @@ class GainScore:
 
         q = output.predictor(X)
         values, *slopes = with_slopes(value, q)
-        return values.sum(0) - self.price, q.pull(*slopes)
+        return values.sum(0) - self.price, q.pull(*slopes)  # no success probability exceeds 1
 
     def fresh(self, X: Array) -> NDArray[np.bool_]:
         """Whether points are neither under way nor known to fail."""

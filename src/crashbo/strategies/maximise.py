@@ -80,8 +80,8 @@ def maximise(
 ) -> Maximum:
     """Maximise a score over the unit cube.
 
-    A look at given points, then L-BFGS-B from the best of them, all together; discrete coordinates are rounded inside the
-    score, so gradients move the continuous ones, and a final hill climb changes coordinates one at a time.
+    A look at given points, then L-BFGS-B from the best of them, all together; discrete coordinates are rounded inside
+    the score, so gradients move the continuous ones, and a final hill climb changes coordinates one at a time.
 
     Args:
         score: `p x d` to `p`.

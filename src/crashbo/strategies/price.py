@@ -1,4 +1,4 @@
-"""The price of a crash, which adapts to the share of failures that a user allows."""
+"""The price of a crash, which adapts to the share or the number of failures that a user allows."""
 
 import math
 from collections.abc import Sequence
@@ -6,34 +6,48 @@ from collections.abc import Sequence
 from crashbo.numbers import Numbers
 from crashbo.options import Options
 
+UNAFFORDABLE = 1e6  # price of a failure once a budget is spent
 
-def crash_price(failures: Sequence[bool], options: Options, numbers: Numbers) -> float:
+
+def crash_price(failures: Sequence[bool], start: int, options: Options, numbers: Numbers) -> float:
     """The price of the next failure, relative to the largest gain.
 
-    Every failure makes the next one dearer, every success cheaper, so that the share of failures tends to `risk`; a crash
-    budget is the same with the share that is left.
+    Every failure makes the next one dearer, every success cheaper, so that the share of failures tends to the one
+    allowed:
+    `risk`, or what is left of a crash budget, if that is less. Failures of the initial design, which is not the
+    models' choice, count against a budget alone. Where the number of trials is known, failures are cheap at first and
+    dear in the end.
 
-    Math: log price += step (failed - risk) after every trial, from `first_price`
+    Math: log price += step (failed - share) after every trial, from `first_price`;  times 2 t / T at trial t of T
 
     Args:
-        failures: of the trials, in order.
+        failures: of all trials, in order.
+        start: the first trial that is not of the initial design.
         options: `risk`, `crash_budget`, `n_trials`.
         numbers: first price and step.
     """
-    if options.risk >= 1 and options.crash_budget is None:
+    if options.crash_budget is None and options.risk >= 1:
         return 0.0
+    if budget_left(failures, options) == 0:
+        return UNAFFORDABLE
     log_price = math.log(numbers.first_price)
-    for count, failed in enumerate(failures):
-        if count < numbers.price_after:
-            continue
-        log_price += numbers.price_step * (float(failed) - _share(options, failures[:count], count))
-    return math.exp(min(log_price, 50.0))
+    for count in range(start, len(failures)):
+        log_price += numbers.price_step * (failures[count] - allowed_share(failures[:count], options))
+    price = math.exp(min(log_price, 10.0))
+    return price if options.n_trials is None else price * min(2 * len(failures) / options.n_trials, 2.0)
 
 
-def _share(options: Options, before: Sequence[bool], count: int) -> float:
-    """The share of failures allowed next."""
+def budget_left(failures: Sequence[bool], options: Options) -> float:
+    """How many more trials may fail; infinity without a budget."""
+    return math.inf if options.crash_budget is None else max(options.crash_budget - sum(failures), 0)
+
+
+def allowed_share(failures: Sequence[bool], options: Options) -> float:
+    """The share of the next trials that may fail, given those before."""
     if options.crash_budget is None:
         return options.risk
-    left = max(options.crash_budget - sum(before), 0)
-    trials = max((options.n_trials or count + 20) - count, 1)
-    return min(options.risk, left / trials)
+    left = max((options.n_trials or len(failures) + _HORIZON) - len(failures), 1)
+    return min(options.risk, budget_left(failures, options) / left)
+
+
+_HORIZON = 20  # trials over which a budget is spread where their number is not known

@@ -1,0 +1,149 @@
+"""Samples of the constrained minimum from functions drawn by pathwise conditioning, all at once."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.gp.kernel import KernelName, correlation, spectral_shape, squared_distance
+from crashbo.strategies.maximise import sobol
+from crashbo.strategies.paper.gpcr import GPCR
+from crashbo.strategies.paper.virtual import Round
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Paths:
+    """`s` functions drawn from a posterior, in units of the model's scaling, to be evaluated anywhere.
+
+    Math: f(x) = phi(x)' w + k(x, X) G (f_prior(X) moved to the posterior),  phi random Fourier features
+
+    Attributes:
+        frequencies, phases: `m x d`, `m`, common to all functions.
+        weights: `s x m`.
+        X: `n x d`, the trials.
+        update: `s x n`, weights of the covariances with the trials.
+        lengthscale: `d`.
+        kernel: of the model.
+    """
+
+    frequencies: Array
+    phases: Array
+    weights: Array
+    X: Array
+    update: Array
+    lengthscale: Array
+    kernel: KernelName
+
+    def __call__(self, X: Array) -> Array:
+        """At common points `p x d`, or at each function's own `s x p x d`; gives `s x p`."""
+        flat = X.reshape(-1, X.shape[-1])
+        waves = np.cos(flat @ self.frequencies.T + self.phases)
+        near = correlation(squared_distance(flat, self.X, self.lengthscale), self.kernel)
+        rows = np.concatenate([waves, near], -1)
+        weights = np.concatenate([self.weights, self.update], -1)
+        if X.ndim == 2:
+            return np.asarray(weights @ rows.T)
+        return np.asarray((rows.reshape(*X.shape[:-1], -1) @ weights[..., None])[..., 0])
+
+
+def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator) -> Paths:
+    """Draw functions by Matheron's rule, on the rows of the posterior.
+
+    A value row has its noise, a label row its EP site as a pseudo-observation: sites' means and variances.
+
+    Math: f = f_prior + k(., rows) (b - G (f_prior(rows) + e)),  e ~ N(0, noise or 1 / precision),
+        b the posterior's weights, G as in `Posterior`
+    """
+    posterior, at = model.posterior, model.posterior.at
+    rows, deviation = posterior.rows, float(at.mixing[0, 0, 0])
+    frequencies = rng.standard_normal((features, rows.X.shape[-1]))
+    shape = spectral_shape(model.prior.kernel)
+    if math.isfinite(shape):  # a Matern spectrum is a Student t: a Gaussian over the root of a chi-squared
+        frequencies /= np.sqrt(rng.gamma(shape, 1 / shape, (features, 1)))
+    frequencies /= at.lengthscale[0, 0]
+    phases = rng.uniform(0, 2 * math.pi, features)
+    weights = deviation * math.sqrt(2 / features) * rng.standard_normal((count, features))
+    prior = weights @ np.cos(rows.X @ frequencies.T + phases).T
+    update = deviation**2 * _update(model, prior, rng)
+    return Paths(frequencies, phases, weights, rows.X, update, at.lengthscale[0, 0], model.prior.kernel)
+
+
+def _update(model: GPCR, prior: Array, rng: np.random.Generator) -> Array:
+    """Weights of the trials' covariances, `s x n`, given the prior draws there."""
+    posterior = model.posterior
+    rows, k, half = posterior.rows, posterior.rows.n_values, posterior.half()[0]
+    precision = posterior.ep.precision[0]
+    used = precision > 0  # a label without precision has no row in G
+    variance = np.concatenate([posterior.at.row_noise(rows)[0], 1 / np.where(used, precision, 1.0)])
+    noise = np.sqrt(variance) * rng.standard_normal((len(prior), len(variance)))
+    noise[:, k:][:, ~used] = 0.0
+    drawn = prior[:, rows.point] + noise
+    moved = posterior.weights[0] - (drawn @ half.T) @ half
+    return np.asarray(moved @ rows.incidence)
+
+
+@dataclass(frozen=True)
+class PathwiseMinimum:
+    """Minimises functions drawn by pathwise conditioning.
+
+    A quasi-random look at the whole cube, then rounds of ever narrower random search around each function's best point.
+
+    Attributes:
+        features: random Fourier features. Kolmogorov-Smirnov distance between their minimum and that on a grid,
+            Simulations I and II after 12 trials (1,500 minima, noise 0.03): 0.04 and 0.04 at 256, 0.02 and 0.02 at 512.
+        raw: points of the first look.
+        rounds: of narrowing, one more for every three dimensions.
+        local: points per function and round, three more for every dimension.
+    """
+
+    features: int = 512
+    raw: int = 512
+    rounds: int = 6
+    local: int = 8
+
+    def __call__(
+        self, objective: GPCR, constraints: Sequence[GPCR], count: int, rng: np.random.Generator, valid: Round
+    ) -> Array:
+        """See `VirtualMinimum`."""
+        d = objective.data.X.shape[-1]
+        cost = draw_paths(objective, count, self.features, rng)
+        others = [(draw_paths(one, count, self.features, rng), one.threshold.value) for one in constraints]
+
+        def rank(X: Array) -> tuple[Array, Array]:
+            violation = np.zeros((count, X.shape[-2]))
+            for path, limit in others:
+                violation += np.maximum(path(X) - limit, 0.0)
+            return cost(X), violation
+
+        # Stretched a little, so that the faces, where minima like to be, are looked at too.
+        spread = np.clip((sobol(self.raw, d, int(rng.integers(2**31))) - 0.5) * 1.1 + 0.5, 0.0, 1.0)
+        X = valid(np.concatenate([spread, objective.data.X]))
+        best, value = _better(np.broadcast_to(X, (count, *X.shape)), *rank(X))
+        radius, local = 0.5 / self.raw ** (1 / d) + 0.05, self.local + 3 * d
+        for _ in range(self.rounds + d // 3):
+            X = np.concatenate([best[:, None], valid(_around(best, radius, local, rng))], 1)
+            best, value = _better(X, *rank(X))
+            radius *= 0.4
+        return value
+
+
+def _around(centres: Array, radius: float, local: int, rng: np.random.Generator) -> Array:
+    """Random points near each centre, `s x local x d`; half of them move a few coordinates only."""
+    count, d = centres.shape
+    keep = rng.random((count, local, d)) < max(0.2, 2 / d)
+    keep[:, : local // 2] = True
+    moves = radius * rng.standard_normal((count, local, d)) * keep
+    return np.clip(centres[:, None] + moves, 0.0, 1.0)
+
+
+def _better(X: Array, value: Array, violation: Array) -> tuple[Array, Array]:
+    """The best point of each function: lowest where constraints hold, else where they are broken least."""
+    feasible = violation <= 0
+    score = np.where(feasible.any(-1, keepdims=True), np.where(feasible, value, np.inf), violation)
+    winner = score.argmin(-1)
+    every = np.arange(len(value))
+    return X[every, winner], value[every, winner]

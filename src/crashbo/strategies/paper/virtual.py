@@ -1,0 +1,227 @@
+"""Samples of the constrained minimum by virtual evaluations (SampleConstrainedMinimum in the algorithm mESCO)."""
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+from scipy.optimize import minimize
+
+from crashbo.gp.kernel import correlation, squared_distance
+from crashbo.strategies.paper.gpcr import GPCR
+
+Array = NDArray[np.float64]
+Round = Callable[[Array], Array]
+
+
+class VirtualFunction:
+    """One sample of a posterior, revealed where it is asked for (function Ve): exact, without features.
+
+    Every evaluation is drawn from the posterior given all earlier ones, noise is added, and the inverse Cholesky factor
+    grows by as many rows; nothing is ever factored anew.
+
+    Math: values of a block ~ N(mean + H' w, C - H' H + noise I),  H = L^-1 C_past,block
+        (C the posterior's covariance, L L' that of the past evaluations, w their whitened residuals)
+    """
+
+    def __init__(self, model: GPCR, rng: np.random.Generator, capacity: int = 128) -> None:
+        at, predictor = model.posterior.at, model.predictor
+        self.rng, self.noise = rng, model.noise
+        self.lengthscale, self.kernel = at.lengthscale[0, 0], model.prior.kernel
+        self.deviation = float(at.mixing[0, 0, 0])
+        self.trials = len(predictor.X)
+        self.whitener = self.deviation * predictor.whiteners[0][0]
+        self.weights = self.deviation * predictor.weights[0][0]
+        d = predictor.X.shape[-1]
+        self.X = np.concatenate([predictor.X, np.zeros((capacity, d))]) / self.lengthscale
+        self.white = np.zeros(capacity)
+        self.explained = np.zeros((capacity, self.whitener.shape[-1]))
+        self.inverse = np.zeros((capacity, capacity))  # of the Cholesky factor: products need no copies, solves do
+        self.count = 0
+
+    def __call__(self, X: Array) -> Array:
+        """Reveal the sample at `q x d`, with noise, in units of the model's scaling."""
+        q, n, m = len(X), self.trials, self.count
+        if m + q > len(self.white):
+            self._grow(m + q)
+        self.X[n + m : n + m + q] = X / self.lengthscale
+        near = self._correlations(q)
+        t = near[:, :n] @ self.whitener
+        centre, spread = near[:, :n] @ self.weights, self.deviation**2 * near[:, n + m :] - t @ t.T
+        if m:
+            past = self.deviation**2 * near[:, n : n + m] - t @ self.explained[:m].T
+            half = past @ self.inverse[:m, :m].T
+            centre, spread = centre + half @ self.white[:m], spread - half @ half.T
+        spread.flat[:: q + 1] = np.maximum(spread.diagonal(), 0.0) + self.noise
+        root = _root(spread, self.noise)
+        drawn = self.rng.standard_normal(q)
+        own, _ = lapack.dtrtri(root, lower=1)
+        if m:
+            self.inverse[m : m + q, :m] = -own @ (half @ self.inverse[:m, :m])
+        self.inverse[m : m + q, m : m + q], self.white[m : m + q], self.explained[m : m + q] = own, drawn, t
+        self.count = m + q
+        return np.asarray(centre + root @ drawn)
+
+    def _correlations(self, q: int) -> Array:
+        """`q x (n + m + q)`, of the last points with all."""
+        total = self.trials + self.count + q
+        ones = np.ones(self.X.shape[-1])
+        return correlation(squared_distance(self.X[total - q : total], self.X[:total], ones), self.kernel)
+
+    def _grow(self, least: int) -> None:
+        extra = max(len(self.white), least - len(self.white))
+        self.X = np.pad(self.X, ((0, extra), (0, 0)))
+        self.white = np.pad(self.white, (0, extra))
+        self.explained = np.pad(self.explained, ((0, extra), (0, 0)))
+        self.inverse = np.pad(self.inverse, ((0, extra), (0, extra)))
+
+
+def _root(spread: Array, noise: float) -> Array:
+    """Lower Cholesky factor; rounding may leave a block of close points slightly indefinite."""
+    for jitter in (0.0, 1.0, 1e3, 1e6):
+        block = spread.copy()
+        block.flat[:: len(spread) + 1] += jitter * noise
+        factor, info = lapack.dpotrf(block, lower=1, clean=1)
+        if not info:
+            return np.asarray(factor)
+    return np.diag(np.sqrt(spread.diagonal()))
+
+
+class _SpentError(Exception):
+    """Ends a local search: no evaluation is left, or the last step was short."""
+
+
+class _Search:
+    """One local search on samples of the objective and the constraints, counted in virtual evaluations."""
+
+    def __init__(
+        self, cost: VirtualFunction, others: Sequence[tuple[VirtualFunction, float]], valid: Round, step: float
+    ):
+        self.functions = [cost, *(one for one, _ in others)]
+        self.limits = np.array([0.0, *(limit for _, limit in others)])
+        self.units = np.array([one.deviation for one in self.functions])
+        self.valid, self.step = valid, step
+        self.values: dict[bytes, Array] = {}
+        self.slopes: dict[bytes, Array] = {}
+        self.left = 0
+        self.best = (math.inf, math.inf)
+
+    def run(self, start: Array, evaluations: int, precision: float) -> None:
+        """SLSQP from `start` until a step is shorter than `precision` or all evaluations are spent."""
+        self.left, before = evaluations, start
+
+        def check(x: Array) -> None:
+            nonlocal before
+            if np.linalg.norm(x - before) < precision:
+                raise _SpentError
+            before = x.copy()
+
+        constraints = [
+            {"type": "ineq", "fun": lambda x, i=i: -self._at(x)[i], "jac": lambda x, i=i: -self._slope(x)[i]}
+            for i in range(1, len(self.functions))
+        ]
+        with suppress(_SpentError):
+            minimize(
+                lambda x: self._at(x)[0],
+                start,
+                jac=lambda x: self._slope(x)[0],
+                method="SLSQP",
+                bounds=[(0.0, 1.0)] * len(start),
+                constraints=constraints,
+                callback=check,
+                options={"maxiter": evaluations, "ftol": 1e-12},
+            )
+
+    def look(self, X: Array) -> None:
+        """Reveal the samples at the trials, whose lowest is an upper bound on their minimum."""
+        for found in self._reveal(X).T:
+            self._compare(found)
+
+    def _compare(self, found: Array) -> None:
+        violation = float(np.maximum(found[1:], 0.0).sum())
+        self.best = min(self.best, (violation if violation > _BROKEN else 0.0, float(found[0])))
+
+    def _at(self, x: Array) -> Array:
+        """Objective, and constraints less their limits, at `d`, in prior standard deviations."""
+        key = x.tobytes()
+        if key not in self.values:
+            self._spend(1)
+            place = self.valid(np.clip(x, 0.0, 1.0)[None])
+            found = self._reveal(place)[:, 0]
+            self.values[key] = found
+            self._compare(found)
+        return self.values[key]
+
+    def _slope(self, x: Array) -> Array:
+        """Forward differences of `_at`, away from the faces of the cube: one evaluation per coordinate."""
+        key = x.tobytes()
+        if key not in self.slopes:
+            here = self._at(x)
+            self._spend(len(x))
+            steps = np.where(x + self.step > 1.0, -self.step, self.step)
+            moved = self._reveal(self.valid(np.clip(x, 0.0, 1.0) + np.diag(steps)))
+            self.slopes[key] = (moved - here[:, None]) / steps
+        return self.slopes[key]
+
+    def _reveal(self, X: Array) -> Array:
+        drawn = np.stack([one(X) for one in self.functions])
+        return np.asarray((drawn - self.limits[:, None]) / self.units[:, None])
+
+    def _spend(self, count: int) -> None:
+        if count > self.left:
+            raise _SpentError
+        self.left -= count
+
+
+_BROKEN = 1e-3  # violation, in prior standard deviations, up to which a constraint counts as held
+
+
+@dataclass(frozen=True)
+class VirtualMinimum:
+    """Minimises posterior samples that are extended point by point, by local constrained optimization.
+
+    The virtual data set begins with the trials, and a sample is the lowest value in it where the constraints hold. (The
+    paper evaluates once more, with new noise, where a search ended. Such samples may lie above the cost of a trial, and
+    mES then repeats that trial again and again.) A local search may end in a local minimum: with the one start of the
+    paper, samples are biased upwards; ten starts on one and the same sample remove that and take ten times as long.
+
+    Attributes:
+        starts: local searches per sample, from uniform random points.
+        evaluations: virtual evaluations per local search, R; not printed in the paper. None is ever exceeded.
+        precision: length of a step in x that ends a search, kappa.
+        step: of the finite differences that SLSQP needs.
+    """
+
+    starts: int = 1
+    evaluations: int = 200
+    precision: float = 1e-3
+    step: float = 1e-2
+
+    def __call__(
+        self, objective: GPCR, constraints: Sequence[GPCR], count: int, rng: np.random.Generator, valid: Round
+    ) -> Array:
+        """`count` samples, in units of the objective's scaling.
+
+        Args:
+            objective: its model.
+            constraints: their models; a sample must lie at or below each one's threshold. Where no such point is found,
+                the sample is the objective where they are broken least.
+            count: how many.
+            rng: source of randomness.
+            valid: rounds points to valid ones.
+        """
+        return np.array([self._one(objective, constraints, rng, valid) for _ in range(count)])
+
+    def _one(self, objective: GPCR, constraints: Sequence[GPCR], rng: np.random.Generator, valid: Round) -> float:
+        cost = VirtualFunction(objective, rng)
+        finite = [one for one in constraints if math.isfinite(one.threshold.value)]
+        others = [(VirtualFunction(one, rng), one.threshold.value) for one in finite]
+        search = _Search(cost, others, valid, self.step)
+        if objective.data.any_stable:
+            search.look(objective.data.X[objective.data.observed])
+        for start in rng.random((self.starts, objective.data.X.shape[-1])):
+            search.run(start, self.evaluations, self.precision)
+        return search.best[1] * cost.deviation
