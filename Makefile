@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TEST_WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test check slow lint bench images integrations suite v010 clean
+.PHONY: help demo test check slow lint bench images core integrations suite v010 clean
 
 help:
 	@echo "make demo   set up and run the demo"
@@ -16,6 +16,7 @@ help:
 	@echo "make images  the pictures of the docs"
 	@echo "make suite  CrashBO beside other optimizers, in an environment of its own (hours; goes on where it stopped)"
 	@echo "make v010   CrashBO 0.1.0 from its wheel in an environment of its own, for the suite to compare with"
+	@echo "make core   the tests of all but the BoTorch facade, in an environment without torch"
 	@echo "make integrations  the tests of Ax and Ray, in an environment of their own"
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -39,6 +40,18 @@ check: lint test
 
 slow: $(VENV)/.ready
 	$(BIN)/pytest -m slow -n $(TEST_WORKERS)
+
+# What `pip install crashbo` gives, the console's extra and the test tools: no torch. Numba and MuJoCo are left out too.
+CORE_WITHOUT = tests/botorch tests/benchmarks tests/reproduce tests/cli/test_reproduce.py tests/plots/test_gpcr.py \
+	tests/integrations/test_ax.py tests/integrations/test_ray.py
+$(VENV)-core/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-core
+	$(VENV)-core/bin/pip install --quiet --disable-pip-version-check -e '.[console,test]'
+	@touch $@
+
+core: $(VENV)-core/.ready
+	$(VENV)-core/bin/python .ci/without_torch.py
+	$(VENV)-core/bin/pytest -m "not slow" -n $(TEST_WORKERS) --dist worksteal $(CORE_WITHOUT:%=--ignore=%)
 
 # Ax and Ray are heavy: their own environment, in its own CI step.
 $(VENV)-integrations/.ready: pyproject.toml constraints.txt
@@ -87,4 +100,4 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/console.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-integrations $(VENV)-suite $(V010) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-core $(VENV)-integrations $(VENV)-suite $(V010) .mypy_cache .ruff_cache .pytest_cache .hypothesis

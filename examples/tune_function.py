@@ -26,8 +26,10 @@ def main(n_trials: int = 25) -> None:
         else:
             optimizer.tell(params, cost, reach=reach if reach < 8.0 else crashbo.VIOLATED)
     print("Best guess:", optimizer.best())
-    print("Learned limits:", optimizer.thresholds)
-    print("Failed trials:", sum(trial.failed for trial in optimizer.trials), "of", n_trials)
+    for name, limit in optimizer.limits.items():
+        print(f"Limit of {name}: {limit.value:.3g} ± {limit.deviation:.2g}")
+    print(optimizer.crash_relation)
+    print("Failed trials:", optimizer.history.failed.sum(), "of", n_trials)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Methods of the suite: one interface, crashes included."""
 
 import pytest
-import torch
 from benchmarks.suite.methods import installed, make_method, method_names
 from benchmarks.suite.problems import problems
 
@@ -76,6 +75,7 @@ def test_unknown_method_is_refused():
 
 
 def test_classifier_keeps_its_lengthscales_within_their_bounds():
+    torch = pytest.importorskip("torch", reason="needs the extra botorch")
     from benchmarks.suite.methods.botorch_ import _fit_classifier, _respect_bounds
 
     X = torch.rand(6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

@@ -16,8 +16,9 @@ def sessions() -> list[tuple[str, str]]:
 
 
 def words(text: str) -> list[str]:
-    """A text without its spacing; numbers with a point and shares may differ between machines, others may not."""
-    return re.sub(r"-?\d+\.\d+%?|\d+%|─+", "#", text).split()
+    """A text without its spacing; numbers with a point may differ between machines, those without may not."""
+    text = re.sub(r"^Crashes are .*$", "Crashes are #", text, flags=re.M)  # the likeliest first: near ties may swap
+    return re.sub(r"-?\d+\.\d+%?|─+", "#", text).split()
 
 
 def test_commands_do_what_the_page_shows(call: Call) -> None:

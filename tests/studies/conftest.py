@@ -40,6 +40,7 @@ def _binaries() -> Path | None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The URL, password included, of a PostgreSQL server of our own on the loopback."""
+    pytest.importorskip("psycopg", reason="needs the extra postgres")
     binaries = _binaries()
     if binaries is None:
         pytest.skip(_MISSING)

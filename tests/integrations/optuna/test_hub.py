@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-import optunahub
 import pytest
 import yaml
 
+optunahub = pytest.importorskip("optunahub", reason="needs pip install optunahub")
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "package" / "samplers" / "crashbo"
 
