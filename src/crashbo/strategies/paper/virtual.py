@@ -221,8 +221,8 @@ class VirtualMinimum:
 
     def _one(self, objective: GPCR, constraints: Sequence[GPCR], rng: np.random.Generator, valid: Round) -> float:
         cost = VirtualFunction(objective, rng)
-        finite = [one for one in constraints if math.isfinite(one.threshold.value)]
-        others = [(VirtualFunction(one, rng), one.threshold.value) for one in finite]
+        finite = [one for one in constraints if math.isfinite(one.threshold)]
+        others = [(VirtualFunction(one, rng), one.threshold) for one in finite]
         search = _Search(cost, others, valid, self.step)
         if objective.data.any_stable:
             search.look(objective.data.X[objective.data.observed])
