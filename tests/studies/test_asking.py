@@ -68,7 +68,7 @@ def test_a_dead_process_blocks_nobody(tmp_path: Path) -> None:
 
 def test_a_silent_process_elsewhere_blocks_for_a_while_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = make_study(tmp_path)
-    claim(study, host="elsewhere")
+    claim(study, machine="elsewhere")
     monkeypatch.setattr(asking, "_PATIENCE", 0.3)
     begin = time.monotonic()
     assert ask(study) is not None
@@ -95,13 +95,13 @@ def test_a_process_here_that_takes_long_is_waited_for(tmp_path: Path, monkeypatc
 
 def test_beats_of_a_process_elsewhere_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = make_study(tmp_path)
-    first = claim(study, host="elsewhere")
+    first = claim(study, machine="elsewhere")
     monkeypatch.setattr(asking, "_PATIENCE", 1.0)
     other, ended = open_study(study.place), threading.Event()
 
     def beat() -> None:
         for count in range(1, 8):
-            put_mark(other, first, me("run") | {"host": "elsewhere", "beat": count})
+            put_mark(other, first, me("run") | {"machine": "elsewhere", "beat": count})
             time.sleep(0.25)
         recording.transient(other, first, "done")
         ended.set()
@@ -145,7 +145,7 @@ def test_a_worker_elsewhere_is_lost_when_its_count_stands_still(tmp_path: Path) 
     watch = Watch(still_seconds=0.2)
 
     def beat(count: int) -> None:
-        mark = dict(asked.worker) | {"host": "elsewhere", "beat": count}
+        mark = dict(asked.worker) | {"machine": "elsewhere", "beat": count}
         storage.set_trial_user_attr(study.trial(0)._trial_id, WORKER, mark)
 
     for count in range(3):

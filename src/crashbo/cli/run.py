@@ -81,7 +81,7 @@ def run(
 
     program = Program(tuple(command), timeout, codes, logs)
     with _display(opened, trials) as display:
-        runner = Runner(opened, program, trials, workers, display.notice)
+        runner = Runner(opened, program, trials, workers, display.notice, display.warn)
         with _stopping(runner.interrupt):
             interrupted = runner.run()
     _conclude(opened, json_output, interrupted)
@@ -158,6 +158,9 @@ class _Display:
         words = f"trial {asked.number}: {_outcome(ending)}   {sentence(asked.params)}"
         self.bar.console.print(words, markup=False, soft_wrap=True)
         self.update()
+
+    def warn(self, line: str) -> None:
+        self.bar.console.print(line, markup=False, soft_wrap=True)
 
     def update(self) -> None:
         """Read the study, which other machines may work on too."""

@@ -90,11 +90,20 @@ def trial_words(definition: Definition, found: Mapping[str, Any]) -> str:
     lines += [f"  {name}: {short(value)}" for name, value in found["constraints"].items()]
     if found.get("why"):
         lines.append(f"Why: {found['why']}")
-    for entry in found["corrections"]:
-        value = "" if entry["objective"] is None else f" {entry['objective']:.8g}"
-        why = f" ({entry['reason']})" if entry["reason"] else ""
-        lines.append(f"Corrected {entry['time']}: {entry['status']}{value}{why}")
+    if found["corrections"]:
+        lines.append(f"Recorded first{_entry_words(found['recorded_first'])}")
+    lines += [f"Corrected{_entry_words(entry)}" for entry in found["corrections"]]
     return "\n".join(lines)
+
+
+def _entry_words(entry: Mapping[str, Any]) -> str:
+    """When, what and why of an entry in a trial's history."""
+    time = f" {entry['time']}" if entry["time"] else ""
+    value = "" if entry["objective"] is None else f" {entry['objective']:.8g}"
+    seen = "".join(f", {name} {short(one)}" for name, one in entry["constraints"].items())
+    by = f", by {entry['by']}" if entry.get("by") else ""
+    why = f" ({entry['reason']})" if entry["reason"] else ""
+    return f"{time}: {entry['status']}{value}{seen}{by}{why}"
 
 
 def print_status(study: Study, records: Sequence[Record], outlook: "Outlook | None", last: int | None) -> None:

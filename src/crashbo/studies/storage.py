@@ -16,6 +16,13 @@ from crashbo.errors import CrashBOError
 DEFAULT_FILE, DEFAULT_STUDY = "crashbo.db", "crashbo"
 _PATIENCE = 10.0  # seconds to wait for another process that is writing to a SQLite file
 _JOURNAL = (".journal", ".log", ".jsonl")
+_SILENCE = {  # a server that says nothing is taken for gone, in seconds (the last one: milliseconds)
+    "connect_timeout": 10,
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 
 
 class StudyError(CrashBOError, RuntimeError):
@@ -96,7 +103,7 @@ def open_storage(place: Place, *, create: bool = False, quick: bool = False) -> 
 
 
 def _open_database(place: Place, quick: bool) -> Any:
-    import optuna
+    from crashbo.studies.patience import PatientStorage
 
     sqlite = place.url.startswith("sqlite")
     arguments: dict[str, Any] = {}
@@ -104,8 +111,10 @@ def _open_database(place: Place, quick: bool) -> Any:
         arguments["connect_args"] = {"timeout": _PATIENCE}
     elif not sqlite:
         arguments["pool_pre_ping"] = True  # a server may have been restarted between two trials
+    if _with_driver(place.url).startswith("postgresql+psycopg"):
+        arguments["connect_args"] = dict(_SILENCE)
     with _trusting_tables() if quick else contextlib.nullcontext():
-        storage = optuna.storages.RDBStorage(
+        storage = PatientStorage(
             _with_driver(place.url).replace("{", "{{").replace("}", "}}"),  # Optuna fills in a template
             engine_kwargs=arguments,
             skip_compatibility_check=quick,

@@ -11,7 +11,8 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import InputError
-from crashbo.integrations.optuna.records import CONSTRAINT, CRASH, Record, corrections
+from crashbo.integrations.optuna.records import Record, corrections, first_recorded
+from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH
 from crashbo.studies import recording
 from crashbo.studies.files import to_file
 from crashbo.studies.study import Study
@@ -197,5 +198,6 @@ def trial_json(
         "skipped": record.skipped,
         "retry_of": record.retry_of,
         **{key: value for key, value in found.items() if value is not None},
-        "corrections": [dict(one) for one in changes],
+        **({"recorded_first": first_recorded(trial)} if changes else {}),
+        "corrections": [{key: value for key, value in one.items() if key != "key"} for one in changes],
     }
