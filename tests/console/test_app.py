@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from crashbo.console.app import SCRIPTS, without_formulas
+from crashbo.console.app import SCRIPTS
 from crashbo.console.server import Address, listen, serving
 from crashbo.errors import InputError
 from crashbo.studies import recording
@@ -248,10 +248,6 @@ def test_the_table_can_be_downloaded_and_imported(client: Client, study: Study) 
     assert headers["content-disposition"] == 'attachment; filename="trials.csv"'
     rows = list(csv.DictReader(io.StringIO(text)))
     assert (rows[0]["objective"], rows[1]["reason"]) == ("-1.5", "'=HYPERLINK(1)")
-
-
-def test_formulas_are_made_harmless_but_numbers_stay() -> None:
-    assert without_formulas("a,+b\n-1.5,=1+1\n@x,-\n") == "a,'+b\n-1.5,'=1+1\n'@x,'-\n"
 
 
 def test_the_picture_takes_axes_of_the_study_only(client: Client) -> None:

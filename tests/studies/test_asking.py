@@ -1,6 +1,7 @@
 """Asking, alone and among others."""
 
 import os
+import socket
 import threading
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from optuna.trial import TrialState
 from crashbo import Crash, InputError
 from crashbo.studies import asking, recording
 from crashbo.studies.asking import ask
+from crashbo.studies.patience import patience_of
 from crashbo.studies.storage import StudyError, find_place, open_storage
 from crashbo.studies.study import Study, create_study, open_study
 from crashbo.studies.workers import WORKER, Watch, me, put_mark
@@ -204,3 +206,37 @@ def test_a_study_whose_making_was_cut_short_is_completed(tmp_path: Path) -> None
     assert open_study(place).definition == definition
     with pytest.raises(StudyError, match="There is a study 'arm'"):
         create_study(place, definition)
+
+
+def test_machines_of_one_name_do_not_release_each_others_trials(tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    asked = ask(study, kind="run")
+    assert asked is not None
+    clone = {"machine": "another boot of a cloned robot", "pid": 2**22 + 1}  # no such process here
+    assert asked.worker["host"] == socket.gethostname()
+    study.inner._storage.set_trial_user_attr(study.trial(0)._trial_id, WORKER, dict(asked.worker) | clone)
+    assert Watch().release(study) == []
+    recording.tell(study, 0, 0.5)
+
+
+def test_a_mark_of_an_older_version_is_given_up_when_it_stands_still(tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    old = {"kind": "run", "host": f"{socket.gethostname()} pid:[1]", "pid": 2**22 + 1, "started": 1, "beat": 0}
+    claim(study)
+    study.inner._storage.set_trial_user_attr(study.trial(0)._trial_id, WORKER, old)
+    watch = Watch(still_seconds=0.1)
+    assert watch.release(study) == []
+    time.sleep(0.15)
+    assert watch.release(study) == [0]
+
+
+def test_an_outage_is_no_sign_of_death(tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    claim(study, machine="elsewhere")
+    watch = Watch(still_seconds=0.1)
+    assert watch.release(study) == []
+    time.sleep(0.15)
+    patience_of(study.inner).outages += 1  # nobody could write meanwhile
+    assert watch.release(study) == []
+    time.sleep(0.15)
+    assert watch.release(study) == [0]

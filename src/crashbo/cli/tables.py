@@ -7,7 +7,7 @@ from crashbo.integrations.optuna.records import Record
 from crashbo.parameters import Categorical, Int
 from crashbo.studies.definition import Definition
 from crashbo.studies.study import Study, best_seen, counts
-from crashbo.studies.values import short
+from crashbo.studies.values import short, visible
 
 if TYPE_CHECKING:
     from crashbo.studies.asking import Asked
@@ -85,7 +85,7 @@ def trial_words(definition: Definition, found: Mapping[str, Any]) -> str:
     """One trial with its history, from its JSON."""
     state = next((word for word in ("deleted", "skipped", "transient") if found[word]), found["status"])
     cost = "" if found["objective"] is None else f", {found['objective']:.8g}"
-    reason = f" ({found['reason']})" if found["reason"] else ""
+    reason = f" ({visible(found['reason'])})" if found["reason"] else ""
     lines = [f"Trial {found['number']}: {state}{cost}{reason}", *valued(definition, found["params"])]
     lines += [f"  {name}: {short(value)}" for name, value in found["constraints"].items()]
     if found.get("why"):
@@ -101,8 +101,8 @@ def _entry_words(entry: Mapping[str, Any]) -> str:
     time = f" {entry['time']}" if entry["time"] else ""
     value = "" if entry["objective"] is None else f" {entry['objective']:.8g}"
     seen = "".join(f", {name} {short(one)}" for name, one in entry["constraints"].items())
-    by = f", by {entry['by']}" if entry.get("by") else ""
-    why = f" ({entry['reason']})" if entry["reason"] else ""
+    by = f", by {visible(entry['by'])}" if entry.get("by") else ""
+    why = f" ({visible(entry['reason'])})" if entry["reason"] else ""
     return f"{time}: {entry['status']}{value}{seen}{by}{why}"
 
 
@@ -117,12 +117,13 @@ def print_status(study: Study, records: Sequence[Record], outlook: "Outlook | No
     done = f"{tally['finished']} finished, {tally['crashed']} crashed, {tally['pending']} under way"
     skipped = sum(record.word == "skipped" for record in records)
     done += f", {skipped} skipped" if skipped else ""
-    console.print(f"Study {study.place.study!r} in {study.place}: {done}", soft_wrap=True)
+    console.print(visible(f"Study {study.place.study!r} in {study.place}: {done}"), markup=False, soft_wrap=True)
     if records:
         console.print(_table(study.definition, records[-last:] if last else records))
     if outlook is not None:
         seen = best_seen(study.definition, list(records))
-        console.print(best_words(study.definition, outlook, seen), markup=False, soft_wrap=True)
+        for line in best_words(study.definition, outlook, seen).split("\n"):
+            console.print(visible(line), markup=False, soft_wrap=True)
 
 
 def _table(definition: Definition, records: Sequence[Record]) -> Any:
@@ -134,7 +135,7 @@ def _table(definition: Definition, records: Sequence[Record]) -> Any:
     table.add_column("trial", justify="right", no_wrap=True)
     table.add_column("status", no_wrap=True)
     for name in (*definition.space, "objective", *definition.constraint_names):
-        table.add_column(Text(definition.label(name)), justify="right", min_width=6)
+        table.add_column(Text(visible(definition.label(name))), justify="right", min_width=6)
     table.add_column("reason", overflow="fold", ratio=1)
     for record in records:
         table.add_row(*(Text(cell) for cell in _cells(definition, record)), style=_STYLES[record.status])
@@ -148,7 +149,7 @@ def _cells(definition: Definition, record: Record) -> list[str]:
         for name in definition.constraint_names
     ]
     cost = "" if record.objective is None else f"{record.objective:.6g}"
-    return [str(record.number), record.word, *params, cost, *seen, record.reason]
+    return [visible(cell) for cell in (str(record.number), record.word, *params, cost, *seen, record.reason)]
 
 
 def _seen(value: float | None) -> str:

@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import csv
-import io
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib import resources
@@ -37,7 +35,6 @@ _FILES = {
 _ANSWER_SECONDS = 60.0  # a question to the model may wait behind a fit
 _HEARTBEAT_SECONDS = 15.0
 _LISTENERS = 100
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def make_app(hub: Hub, policy: Policy) -> Starlette:
@@ -107,7 +104,7 @@ def _read_routes(hub: Hub) -> list[Route]:
         return Response(text, media_type="application/json")
 
     async def trials(request: Request) -> Response:
-        text = await run_in_threadpool(lambda: without_formulas(export_csv(hub.study)))
+        text = await run_in_threadpool(export_csv, hub.study)
         head = {"content-disposition": 'attachment; filename="trials.csv"'}
         return Response(text, media_type="text/csv; charset=utf-8", headers=head)
 
@@ -177,24 +174,6 @@ async def _either(one: asyncio.Event, other: asyncio.Event, seconds: float) -> b
         for task in tasks:
             task.cancel()
     return one.is_set()
-
-
-def without_formulas(text: str) -> str:
-    """Return CSV in which no text starts like a formula, which a spreadsheet would carry out."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([[_harmless(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline=""))])
-    return out.getvalue()
-
-
-def _harmless(cell: str) -> str:
-    if not cell.startswith(_FORMULA):
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return f"'{cell}"
-    return cell
 
 
 # --- writing -------------------------------------------------------------------------------------

@@ -168,7 +168,7 @@ def _withdraw(study: Study, number: int) -> None:
 
 def _suggest_all(study: Study, trial: optuna.Trial) -> dict[str, Any]:
     """What to try; this computes the suggestion and stores it."""
-    with study.guarded():
+    with study.guarded(reading=False):
         try:
             return {name: _suggest(trial, name, distribution_of(one)) for name, one in study.definition.space.items()}
         except optuna.exceptions.UpdateFinishedTrialError as error:

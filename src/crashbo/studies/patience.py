@@ -34,7 +34,9 @@ _REPEATABLE = (
     "set_trial_system_attr",
     "set_trial_user_attr",
 )
-logging.getLogger("optuna.storages._rdb.storage").setLevel(logging.ERROR)  # it warns of every lost connection
+# Both would print many lines about every lost connection.
+logging.getLogger("optuna.storages._rdb.storage").setLevel(logging.ERROR)
+logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
 
 
 @dataclass

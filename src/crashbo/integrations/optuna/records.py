@@ -275,12 +275,27 @@ def release_running(study: optuna.Study, reason: str = "lost worker") -> list[in
 
 
 def corrections(study: optuna.Study) -> dict[int, list[dict[str, Any]]]:
-    """All corrections ever made, oldest first, by trial number."""
-    return {
-        int(key.removeprefix(CORRECTION)): entries
-        for key, entries in study_attributes(study).items()
-        if key.startswith(CORRECTION)
-    }
+    """All corrections ever made, oldest first, by trial number.
+
+    Raises:
+        InputError: if something else stands where they should.
+    """
+    found = {}
+    for key, entries in study_attributes(study).items():
+        if key.startswith(CORRECTION):
+            number = key.removeprefix(CORRECTION)
+            if not number.isdigit() or not isinstance(entries, list) or not all(map(_is_entry, entries)):
+                raise InputError(
+                    f"`study` must have corrections that can be read; those of trial {number} are damaged."
+                )
+            found[int(number)] = entries
+    return found
+
+
+def _is_entry(entry: Any) -> bool:
+    """Whether something is a correction as `_entry` makes them."""
+    kinds: dict[str, Any] = {"status": str, "objective": (float, int, type(None)), "constraints": dict, "reason": str}
+    return isinstance(entry, dict) and all(isinstance(entry.get(key, ...), kind) for key, kind in kinds.items())
 
 
 def first_recorded(trial: FrozenTrial) -> dict[str, Any]:
