@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -13,12 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crashbo.durable import write_whole
 from crashbo.errors import InputError
 from crashbo.learning import Learning
 from crashbo.models.surrogates import FixedModel, Surrogates, build_surrogates
-from crashbo.outcome import Constraint, Trial, check_outcome
+from crashbo.outcome import Constraint, Failure, Trial, check_outcome
 from crashbo.search import Caution, Options, Search, make_round
 from crashbo.space import Space
+from crashbo.state import check_state, read_state
 from crashbo.threads import few_threads
 
 AcquisitionName = Literal["auto", "cmes", "mes", "mesco", "logei"]
@@ -140,6 +141,7 @@ class Optimizer:
         self._trials: list[Trial] = []
         self._rows: list[np.ndarray] = []  # where they were made, as far as that was asked for; see `_tried`
         self._pending: dict[int, Suggestion] = {}
+        self._errors: dict[int, str] = {}  # of pending suggestions that ended in an error of the program itself
         self._asked = 0
         self._learning = Learning(self._build, every_time=bool(self.options.fixed))
         self._round = make_round(self.space)
@@ -155,6 +157,11 @@ class Optimizer:
     def pending(self) -> tuple[Suggestion, ...]:
         """Suggestions that are out: asked, not told."""
         return tuple(self._pending.values())
+
+    @property
+    def errors(self) -> tuple[Failure, ...]:
+        """Suggestions that ended in an error of the program itself; they stay pending, so as not to come again."""
+        return tuple(Failure(dict(self._pending[number]), words) for number, words in self._errors.items())
 
     @property
     def thresholds(self) -> dict[str, float]:
@@ -369,7 +376,7 @@ class Optimizer:
         trial = Trial(len(self._trials), checked, cost, seen, str(reason))
         self._trials.append(trial)
         if number is not None:
-            del self._pending[number]
+            self._withdraw(number)
         return trial
 
     def forget(self, params: Mapping[str, Any]) -> None:
@@ -377,7 +384,23 @@ class Optimizer:
         number = self._number_of(params, dict(params))
         if number is None:
             raise InputError(f"`params` must be a suggestion that is still out; got {dict(params)}.")
+        self._withdraw(number)
+
+    def fail(self, params: Mapping[str, Any], error: str) -> None:
+        """Record that the program failed on a suggestion: neither a crash nor a result, and not suggested again.
+
+        Args:
+            params: the suggestion.
+            error: in words.
+        """
+        number = self._number_of(params, dict(params))
+        if number is None:
+            raise InputError(f"`params` must be a suggestion that is still out; got {dict(params)}.")
+        self._errors[number] = str(error)
+
+    def _withdraw(self, number: int) -> None:
         del self._pending[number]
+        self._errors.pop(number, None)
 
     def _number_of(self, params: Mapping[str, Any], checked: Mapping[str, Any]) -> int | None:
         """Which pending suggestion these params are; None if they were never asked for."""
@@ -436,6 +459,7 @@ class Optimizer:
             "pending": [
                 {"number": one.number, "params": dict(one), "why": asdict(one.why)} for one in self._pending.values()
             ],
+            "errors": {str(number): words for number, words in self._errors.items()},
         }
 
     @classmethod
@@ -444,6 +468,7 @@ class Optimizer:
         found = state.get("format") if isinstance(state, Mapping) else None
         if found != _FORMAT:
             raise InputError(f"`state` must be a saved optimizer of format {_FORMAT}; got format {found!r}.")
+        check_state(state)
         try:
             return cls._restore(state)
         except (KeyError, TypeError, AttributeError) as error:
@@ -467,26 +492,18 @@ class Optimizer:
         optimizer._pending = {
             one["number"]: Suggestion(one["params"], one["number"], Reason(**one["why"])) for one in state["pending"]
         }
+        errors = {int(number): words for number, words in state.get("errors", {}).items()}
+        optimizer._errors = {number: words for number, words in errors.items() if number in optimizer._pending}
         return optimizer
 
     def save(self, path: str | Path) -> None:
-        """Write the state to a file, whole or not at all."""
-        target = Path(path)
-        draft = target.with_name(f".{target.name}.{os.getpid()}")
-        with draft.open("w") as handle:
-            json.dump(self.to_json(), handle, indent=1)
-            handle.flush()
-            os.fsync(handle.fileno())
-        draft.replace(target)
+        """Write the state to a file, whole or not at all; when this returns it is on the disk."""
+        write_whole(Path(path), json.dumps(self.to_json(), indent=1))
 
     @classmethod
     def load(cls, path: str | Path) -> "Optimizer":
         """Read a state written by `save`."""
-        try:
-            state = json.loads(Path(path).read_text())
-        except json.JSONDecodeError as error:
-            raise InputError(f"`path` must be a file written by `save`; {path} is not JSON ({error}).") from error
-        return cls.from_json(state)
+        return cls.from_json(read_state(Path(path)))
 
 
 def _same(some: Sequence[Trial], others: Sequence[Trial], count: int) -> bool:

@@ -94,6 +94,19 @@ class Trial:
         return self.crashed or None in self.constraints.values()
 
 
+@dataclass(frozen=True)
+class Failure:
+    """A point whose trial ended in an error of the program itself: neither a crash nor a result.
+
+    Attributes:
+        params: what was tried.
+        error: in words.
+    """
+
+    params: Mapping[str, Any]
+    error: str
+
+
 def check_outcome(
     objective: object, values: Mapping[str, object], constraints: Sequence[Constraint]
 ) -> tuple[float | None, dict[str, float | None]]:

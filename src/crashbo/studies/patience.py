@@ -19,6 +19,7 @@ R = TypeVar("R")
 _SHORTEST, _LONGEST = 0.1, 5.0  # seconds between two attempts
 _SQLITE = re.compile(r"locked|disk is full|disk I/O error|unable to open database file|busy")
 _REFUSED = re.compile(r"password authentication|no password supplied|pg_hba|does not exist|permission denied|read-only")
+_ADVICE = re.compile(r"\.? (This probably means the server|Is the server running).*")
 _REPEATABLE = (
     "_get_trials",
     "_set_trial_param",
@@ -122,10 +123,10 @@ def said_when_away(error: BaseException) -> str:
 
     one: BaseException | None = error
     while one is not None and not isinstance(one, DBAPIError):
-        one = one.__cause__
+        one = one.__cause__ or one.__context__  # Optuna may go on with a lost connection, and fail again
     if one is None:
         return ""
-    words = " ".join(str(one.orig).split())
+    words = _ADVICE.sub("", " ".join(str(one.orig).split()))
     if type(one.orig).__module__.startswith("sqlite3"):
         return words if _SQLITE.search(words) else ""
     lost = one.connection_invalidated or isinstance(one, OperationalError)
