@@ -27,7 +27,7 @@ PARAMS = {"kp": 2.0, "kd": 0.5}
 def console(study: Study, **changes: Any) -> Iterator[tuple[Client, QuickModel]]:
     model = QuickModel(study, **changes)
     with serving(study, model=model) as url:
-        yield Client(url), model
+        yield Client(url).login(), model
 
 
 def test_the_page_and_its_files_are_there(client: Client) -> None:
@@ -206,7 +206,8 @@ def test_a_crash_never_waits_for_the_model(study: Study) -> None:
 def test_news_come_without_being_asked_for(client: Client) -> None:
     client.wait(lambda state: state["offer"])
     with socket.create_connection((client.host, client.port), timeout=10) as wire:
-        wire.sendall(f"GET /api/events HTTP/1.1\r\nHost: {client.host}:{client.port}\r\n\r\n".encode())
+        head = f"GET /api/events HTTP/1.1\r\nHost: {client.host}:{client.port}\r\nCookie: {client.cookie}\r\n\r\n"
+        wire.sendall(head.encode())
         heard = b""
         while b"hello" not in heard:
             heard += wire.recv(4096)
