@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_WRITES = ("INSERT", "UPDATE", "DELETE", "BEGIN IMMEDIATE")
+WRITES = ("INSERT", "UPDATE", "DELETE", "BEGIN IMMEDIATE")
 
 
 def die_before_write(count: int) -> None:
@@ -22,7 +22,7 @@ def die_before_write(count: int) -> None:
         left[0] -= 1
 
     def look(connection: object, cursor: object, statement: str, *rest: object) -> None:
-        if statement.lstrip().upper().startswith(_WRITES):
+        if statement.lstrip().upper().startswith(WRITES):
             pass_by()
 
     event.listen(Engine, "before_cursor_execute", look)
