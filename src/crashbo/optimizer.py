@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -12,12 +11,14 @@ from typing import Any, overload
 
 import numpy as np
 
+from crashbo.durable import write_whole
 from crashbo.errors import InputError
 from crashbo.history import OBJECTIVE, Direction, History
 from crashbo.options import Options, options_from_json
-from crashbo.outcome import Constraint, Trial, check_outcome
+from crashbo.outcome import Constraint, Failure, Trial, check_outcome
 from crashbo.settings import Settings, strategy_in
 from crashbo.space import Space
+from crashbo.state import check_state, read_state
 from crashbo.strategies import make_strategy
 from crashbo.strategies.base import Limit, Relation, Score, Strategy, Surrogate
 from crashbo.strategies.design import initial_count
@@ -128,6 +129,7 @@ class Optimizer:
         self.strategy: Strategy = make_strategy(self.settings.strategy)
         self._trials: list[Trial] = []
         self._pending: dict[int, Suggestion] = {}
+        self._errors: dict[int, str] = {}  # of pending suggestions that ended in an error of the program itself
         self._asked = 0
         self._lock = threading.RLock()
 
@@ -167,6 +169,12 @@ class Optimizer:
     def pending(self) -> tuple[Suggestion, ...]:
         """Suggestions that are out: asked, not told."""
         return tuple(self._pending.values())
+
+    @property
+    def errors(self) -> tuple[Failure, ...]:
+        """Suggestions that ended in an error of the program itself; they stay pending, so as not to come again."""
+        with self._lock:
+            return tuple(Failure(dict(self._pending[number]), words) for number, words in self._errors.items())
 
     @property
     def history(self) -> History:
@@ -302,6 +310,7 @@ class Optimizer:
             other = object.__new__(Optimizer)
             vars(other).update(vars(self))
             other._trials, other._pending = list(self._trials), dict(self._pending)
+            other._errors = dict(self._errors)
             other._lock = threading.RLock()
             return other
 
@@ -338,16 +347,34 @@ class Optimizer:
             trial = Trial(len(self._trials), checked, cost, seen, str(reason))
             self._trials.append(trial)
             if number is not None:
-                del self._pending[number]
+                self._withdraw(number)
             return trial
 
     def forget(self, params: Mapping[str, Any]) -> None:
         """Withdraw a suggestion that will not be tried."""
         with self._lock:
-            number = self._number_of(params, dict(params))
-            if number is None:
-                raise InputError(f"`params` must be a suggestion that is still out; got {dict(params)}.")
-            del self._pending[number]
+            self._withdraw(self._still_out(params))
+
+    def fail(self, params: Mapping[str, Any], error: str) -> None:
+        """Record that the program failed on a suggestion: neither a crash nor a result, and not suggested again.
+
+        Args:
+            params: the suggestion.
+            error: in words.
+        """
+        with self._lock:
+            self._errors[self._still_out(params)] = str(error)
+
+    def _withdraw(self, number: int) -> None:
+        del self._pending[number]
+        self._errors.pop(number, None)
+
+    def _still_out(self, params: Mapping[str, Any]) -> int:
+        """The number of a suggestion that is out."""
+        number = self._number_of(params, dict(params))
+        if number is None:
+            raise InputError(f"`params` must be a suggestion that is still out; got {dict(params)}.")
+        return number
 
     def _number_of(self, params: Mapping[str, Any], checked: Mapping[str, Any]) -> int | None:
         """Which pending suggestion these params are; None if they were never asked for."""
@@ -408,6 +435,7 @@ class Optimizer:
                     {"number": one.number, "params": dict(one), "why": asdict(one.why)}
                     for one in self._pending.values()
                 ],
+                "errors": {str(number): words for number, words in self._errors.items()},
             }
 
     @classmethod
@@ -421,6 +449,7 @@ class Optimizer:
         found = state.get("format") if isinstance(state, Mapping) else None
         if found not in (_FIRST_FORMAT, _FORMAT):
             raise InputError(f"`state` must be a saved optimizer of format {_FORMAT}; got format {found!r}.")
+        check_state(state)
         try:
             return cls._restore(state if found == _FORMAT else _upgraded(state), strategy)
         except (KeyError, TypeError, AttributeError) as error:
@@ -443,26 +472,18 @@ class Optimizer:
         optimizer._pending = {
             one["number"]: Suggestion(one["params"], one["number"], Reason(**one["why"])) for one in state["pending"]
         }
+        errors = {int(number): words for number, words in state.get("errors", {}).items()}
+        optimizer._errors = {number: words for number, words in errors.items() if number in optimizer._pending}
         return optimizer
 
     def save(self, path: str | Path) -> None:
-        """Write the state to a file, whole or not at all."""
-        target = Path(path)
-        draft = target.with_name(f".{target.name}.{os.getpid()}")
-        with draft.open("w") as handle:
-            json.dump(self.to_json(), handle, indent=1)
-            handle.flush()
-            os.fsync(handle.fileno())
-        draft.replace(target)
+        """Write the state to a file, whole or not at all; when this returns it is on the disk."""
+        write_whole(Path(path), json.dumps(self.to_json(), indent=1))
 
     @classmethod
     def load(cls, path: str | Path, *, strategy: Strategy | None = None) -> "Optimizer":
         """Read a state written by `save`; `strategy` is the object, if it was one of your own."""
-        try:
-            state = json.loads(Path(path).read_text())
-        except json.JSONDecodeError as error:
-            raise InputError(f"`path` must be a file written by `save`; {path} is not JSON ({error}).") from error
-        return cls.from_json(state, strategy=strategy)
+        return cls.from_json(read_state(Path(path)), strategy=strategy)
 
 
 def _upgraded(state: Mapping[str, Any]) -> dict[str, Any]:

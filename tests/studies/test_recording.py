@@ -19,11 +19,11 @@ from tests.studies.helpers import make_study
 def test_two_processes_cannot_finish_one_trial(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(study)
     other = open_study(study.place)
-    late = recording._running(study, 0)
+    before = study.trial(0)
     recording.tell(other, 0, 0.5, {"reach": 1.0, "temp": 2.0})
     with pytest.raises(InputError, match="which is finished"):
         recording.tell(study, 0, 0.7, {"reach": 1.0, "temp": 2.0})
-    monkeypatch.setattr(recording, "_running", lambda *args, **more: late)
+    monkeypatch.setattr(recording, "_under_way", lambda *args: before)  # read before the other process wrote
     with pytest.raises(StudyError, match="finished by another process"):
         recording.tell(study, 0, 0.7, {"reach": 1.0, "temp": 2.0})
     assert study.records()[0].objective == 0.5

@@ -69,7 +69,7 @@ def fitted(study: Study) -> "tuple[Optimizer, list[int]]":
     if not tally["finished"] + tally["crashed"]:
         raise InputError("`study` must have a trial that is told before there is a best guess. Run one.")
     sampler = use_sampler(study)
-    with study.guarded():
+    with study.guarded(reading=False):
         optimizer: Optimizer = sampler.optimizer(study.inner)
     numbers = [one.number for one in records if one.status in ("finished", "crashed")]
     return optimizer, numbers if len(numbers) == len(optimizer.trials) else list(range(len(optimizer.trials)))
