@@ -5,6 +5,7 @@ import math
 import re
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -322,6 +323,11 @@ def test_the_state_of_another_problem_is_never_overwritten(tmp_path):
     assert len(minimize(bowl, optimizer=mine, n_trials=4, state=state).trials) == 4
 
 
+def damage_reason(state, **fields):
+    why = {"mode": "gain", "value": 0.1, "success_probability": 0.9} | fields
+    state.update(pending=[{"number": 0, "params": {"x": 0.5}, "why": why}])
+
+
 DAMAGES = {
     "trials[1].objective": lambda state: state["trials"][1].update(objective="abc"),
     "trials[0].objective": lambda state: state["trials"][0].update(objective=math.nan),
@@ -338,6 +344,18 @@ DAMAGES = {
     "pending": lambda state: state.update(pending=None),
     "pending[0].params": lambda state: state.update(pending=[{"number": 1, "params": {}, "why": {}}]),
     "errors": lambda state: state.update(errors={"1": 3}),
+    "strategy": lambda state: state.update(strategy=None),
+    "direction": lambda state: state.pop("direction"),
+    "acquisition": lambda state: state.update(acquisition=3),
+    "options": lambda state: state["options"].update(colour="red"),
+    "pending[0].why": lambda state: damage_reason(state, correlation=0.5),
+    "pending[0].why.mode": lambda state: damage_reason(state, mode=None),
+    "pending[0].why.value": lambda state: damage_reason(state, value="high"),
+    "pending[0].why.success_probability": lambda state: damage_reason(state, success_probability=None),
+    "pending[0].why.thresholds": lambda state: damage_reason(state, thresholds={"objective": "low"}),
+    "pending[0].why.deviations": lambda state: damage_reason(state, deviations=[1.0]),
+    "pending[0].why.relation": lambda state: damage_reason(state, relation={"high": None}),
+    "pending[0].why.seconds": lambda state: damage_reason(state, seconds="1"),
     "constraints[0]": lambda state: state.update(constraints=[3]),
     "initial_points[0]": lambda state: state.update(initial_points=[{"x": "low"}]),
 }
@@ -355,6 +373,34 @@ def test_a_damaged_state_is_refused_by_its_field(tmp_path, field):
     with pytest.raises(InputError, match=re.escape(f"field `{field}`")) as found:
         minimize(no_trial, LINE, n_trials=5, state=state, options=QUICK)
     assert "\n" not in str(found.value)
+
+
+DAMAGES_OF_VERSION_0_1 = {
+    "options": lambda state: state.update(options={"fixed": 3}),
+    "acquisition": lambda state: state.update(acquisition=[]),
+    "pending[0]": lambda state: state.update(pending=[3]),
+    "pending[0].why.value": lambda state: state["pending"][0]["why"].update(value="high"),
+    "trials[0].objective": lambda state: state["trials"][0].update(objective=10**400),
+    "errors": lambda state: state.update(errors={"--1": "no"}),
+    "constraints[0]": lambda state: state["constraints"][0].update(limit=1.0),
+}
+
+
+@pytest.mark.parametrize("field", DAMAGES_OF_VERSION_0_1)
+def test_a_damaged_state_of_version_0_1_is_refused_by_its_field(field):
+    state = json.loads((Path(__file__).parent / "data" / "state-0.1.json").read_text())
+    assert len(Optimizer.from_json(state).trials) == 6
+    DAMAGES_OF_VERSION_0_1[field](state)
+    with pytest.raises(InputError, match=re.escape(f"field `{field}`")):
+        Optimizer.from_json(state)
+
+
+def test_a_number_is_pending_once():
+    state = Optimizer(LINE, options=QUICK).to_json()
+    point = {"number": 0, "params": {"x": 0.5}, "why": {"mode": "given"}}
+    assert len(Optimizer.from_json(state | {"pending": [point, point | {"number": 1}]}).pending) == 2
+    with pytest.raises(InputError, match="field `pending` must have each number once"):
+        Optimizer.from_json(state | {"pending": [point, point]})
 
 
 @pytest.mark.parametrize("content", [b"\x00\xff\xfe binary", b"", b"[1, 2", b"[" * 100_000, b"3", b"{}"])

@@ -13,11 +13,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from crashbo.durable import check_writable
 from crashbo.errors import InputError
-from crashbo.optimizer import Best, Optimizer
+from crashbo.optimizer import Optimizer
 from crashbo.options import Options
 from crashbo.outcome import CRASHED, Crash, Failure, Trial, as_scalar
+from crashbo.saved import read_file
 from crashbo.space import Space
 from crashbo.strategies.base import Strategy
+from crashbo.suggestion import Best
 
 Callback = Callable[[Optimizer, Trial], bool | None]
 
@@ -181,9 +183,9 @@ def _start(
 
 def _load(file: Path, strategy: Strategy | None, n_trials: int | None) -> Optimizer:
     """What is in a file, with today's number of trials; `strategy` is the object, if it is one."""
-    saved = Optimizer.load(file, strategy=strategy).to_json()
-    saved["options"]["n_trials"] = n_trials
-    return Optimizer.from_json(saved, strategy=strategy)
+    saved = read_file(file, strategy)
+    options = replace(saved.settings.options, n_trials=n_trials)
+    return Optimizer.restore(replace(saved, settings=replace(saved.settings, options=options)))
 
 
 def _check_same_problem(wanted: Mapping[str, Any], found: Mapping[str, Any], file: Path) -> None:

@@ -12,12 +12,13 @@ from crashbo.console.snapshot import Reader, Snapshot
 from crashbo.errors import InputError, NumericalError
 from crashbo.history import OBJECTIVE
 from crashbo.integrations.optuna.records import Record
-from crashbo.optimizer import Optimizer, Reason, Suggestion
+from crashbo.optimizer import Optimizer
 from crashbo.plots.views import View
 from crashbo.space import Space
 from crashbo.strategies.words import describe_places
 from crashbo.studies.asking import use_sampler
 from crashbo.studies.study import Study
+from crashbo.suggestion import Reason, Suggestion
 
 CELLS, STEPS = 41, 101  # of a map along each axis, of a line
 _SKIPS = 20  # how many skipped suggestions are kept away from

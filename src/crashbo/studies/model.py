@@ -9,8 +9,9 @@ from crashbo.studies.asking import use_sampler
 from crashbo.studies.study import Study, counts
 
 if TYPE_CHECKING:
-    from crashbo.optimizer import Best, Optimizer
+    from crashbo.optimizer import Optimizer
     from crashbo.strategies.base import Limit, Relation
+    from crashbo.suggestion import Best
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,12 @@ from crashbo.integrations.optuna.records import (
     read,
 )
 from crashbo.integrations.optuna.space import Distributions, Translation, declared, infer, translate
-from crashbo.optimizer import Best, Optimizer, Reason, Suggestion
+from crashbo.optimizer import Optimizer
 from crashbo.options import Options
 from crashbo.outcome import Constraint
 from crashbo.settings import Settings
 from crashbo.strategies.base import Strategy
+from crashbo.suggestion import Best, Reason, Suggestion
 
 _ROUNDS = 5  # attempts to avoid what another worker suggested at the same moment
 _NEAR = 0.01  # of the unit cube, in every coordinate: the same experiment
@@ -280,7 +281,7 @@ def _ask(optimizer: Optimizer) -> Suggestion:
         return optimizer.ask()
     except NumericalError as error:
         _logger.warning(f"The model failed ({error}); this trial is quasi-random.")
-        number = optimizer.to_json()["asked"]
+        number = optimizer.saved.asked
         return Suggestion(optimizer.space.sobol(number + 1, optimizer.seed)[-1], number, Reason("initial"))
 
 
