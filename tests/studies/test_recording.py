@@ -135,3 +135,18 @@ def test_telling_reads_no_more_in_a_long_study(study: Study) -> None:
         recording.add(study, {"x": n / 30}, 0.1, {"reach": 1.0, "temp": 2.0})
     ask(study)
     assert statements(study, 31) == first
+
+
+def test_corrections_of_an_older_version_are_read_and_kept(study: Study) -> None:
+    recording.add(study, {"x": 0.4}, 1.0, {"reach": 1.0, "temp": 2.0})
+    old = {
+        "time": "2026-01-01T00:00:00+00:00",
+        "status": "crashed",
+        "objective": None,
+        "constraints": {},
+        "reason": "a",
+    }
+    study.inner.set_user_attr("crashbo:correction:0", [old])
+    assert study.records()[0].reason == "a"
+    recording.correct(study, 0, status="crashed", reason="b", version=1)
+    assert [entry["reason"] for entry in recording.history(study, 0)] == ["a", "b"]
