@@ -273,8 +273,8 @@ def interleave(world: World, examples: int, steps: int, *, anew: bool = False) -
 
 
 def test_interleavings(world: World) -> None:
-    interleave(world, examples=2, steps=10)
-    assert world.tally.interleavings > 10
+    interleave(world, examples=3, steps=8)
+    assert world.tally.interleavings > 5
 
 
 @pytest.mark.slow

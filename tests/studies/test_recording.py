@@ -150,3 +150,18 @@ def test_corrections_of_an_older_version_are_read_and_kept(study: Study) -> None
     assert study.records()[0].reason == "a"
     recording.correct(study, 0, status="crashed", reason="b", version=1)
     assert [entry["reason"] for entry in recording.history(study, 0)] == ["a", "b"]
+
+
+def test_a_point_that_has_crashed_is_not_tried_again(tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    first = ask(study)
+    recording.transient(study, 0, "no link")
+    again = ask(study)
+    assert first is not None
+    assert again is not None
+    assert again.params == first.params
+    recording.correct(study, 0, status="crashed", reason="it fell, as the video shows")
+    recording.transient(study, 1, "no link")  # says nothing, but the point is known to crash
+    other = ask(study)
+    assert other is not None
+    assert other.params != first.params
