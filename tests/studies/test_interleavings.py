@@ -18,6 +18,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna.records import corrections, first_recorded
 from crashbo.integrations.optuna.transactions import CREATED, TOLD, new_key
+from crashbo.studies import recording
+from crashbo.studies.asking import ask
 from crashbo.studies.files import make_definition
 from crashbo.studies.storage import Place
 from crashbo.studies.study import Study, counts, create_study
@@ -84,7 +86,7 @@ class World:
 
     make: Callable[[], Study]
     server: Server | None
-    actors: tuple[Actor, Actor] = field(default_factory=lambda: (Actor(), Actor()))
+    actors: tuple[Actor, ...] = field(default_factory=lambda: (Actor(), Actor(), Actor()))
     tally: Tally = field(default_factory=Tally)
 
 
@@ -271,8 +273,8 @@ def interleave(world: World, examples: int, steps: int, *, anew: bool = False) -
 
 
 def test_interleavings(world: World) -> None:
-    interleave(world, examples=2, steps=10)
-    assert world.tally.interleavings > 10
+    interleave(world, examples=3, steps=8)
+    assert world.tally.interleavings > 5
 
 
 @pytest.mark.slow
@@ -281,3 +283,29 @@ def test_a_thousand_interleavings_and_two_hundred_kills(world: World, capsys: py
         interleave(world, examples=10, steps=20, anew=True)
     with capsys.disabled():
         print(f"\n{world.tally}")
+
+
+def race(world: World, commands: list[Command]) -> None:
+    """Let processes do things at the same time."""
+    machine = type("Race", (Interleavings,), {"world": world})()
+    number = recording.add(machine.study, {"x": 0.5}, 1.0, {"reach": 1.0})
+    ask(machine.study)
+    for command in commands:
+        command.arguments["number"] = number if command.kind == "correct" else 1
+    machine._carry_out([(command, None) for command in commands])
+    machine.nothing_is_lost_doubled_or_mixed()
+    endings = [command for command in commands if command.kind in ENDINGS]
+    assert sum(command.fate == "done" for command in endings) == min(1, len(endings))
+
+
+@pytest.mark.slow
+def test_thirty_races_of_each_kind(world: World) -> None:
+    def one(kind: str, **arguments: Any) -> Command:
+        return Command(kind, {"key": new_key(), **arguments})
+
+    for _ in range(30):
+        tells = [one("tell", objective=cost, constraints={"reach": cost}, by=str(cost)) for cost in (1.0, 2.0)]
+        race(world, tells)
+        race(world, [one("crash", reason="fell", constraints={"reach": 9.0}), one("transient", reason="no link")])
+        costs = (3.0, 4.0, 5.0)
+        race(world, [one("correct", status="finished", objective=cost, constraints={"reach": 1.0}) for cost in costs])

@@ -61,7 +61,7 @@ async function postOnce(name, body, what) {
   try {
     return await ask(name, body, { "idempotency-key": key });
   } catch (problem) {
-    answered = problem.status !== 0;
+    answered = problem.status !== 0 && problem.status !== 503; // the study may have been away before it answered
     throw problem;
   } finally {
     if (answered) {

@@ -344,6 +344,17 @@ def read(study: optuna.Study, *, learn_from: Learn = True, pruned: str = "ignore
     return sorted(records, key=lambda record: record.number)
 
 
+def worth_another_try(records: Sequence[Record]) -> Record | None:
+    """The first transient failure that no trial tries again yet; None if there is none.
+
+    One whose params have crashed in another trial is never tried again.
+    """
+    claimed = {record.retry_of for record in records}
+    crashed = [dict(record.params) for record in records if record.status == "crashed"]
+    waiting = (record for record in records if record.transient and record.params and record.number not in claimed)
+    return next((record for record in waiting if dict(record.params) not in crashed), None)
+
+
 def _read_one(trial: FrozenTrial, history: Sequence[Mapping[str, Any]], learn_from: Learn, pruned: str) -> Record:
     record = _uncorrected(trial, learn_from, pruned)
     deleted = False
