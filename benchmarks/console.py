@@ -83,7 +83,7 @@ def main(count: int = 500) -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as folder:
         place = make(Path(folder), count).place
-        command = [sys.executable, "-c", CODE, "console", str(place.file), "--port", "0"]
+        command = [sys.executable, "-c", CODE, "console", str(place.file), "--port", "0", "--no-token"]
         begin = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None

@@ -1,8 +1,11 @@
 """Whole optimizations in one call: what a rollout may return, stopping, resuming, and losing nothing."""
 
+import json
 import math
+import re
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,6 +33,10 @@ class Scalar:
 
     def item(self) -> float:
         return self.value
+
+
+class PowerCutError(BaseException):
+    """The end of the process, as far as a test can have it."""
 
 
 def bowl(params) -> float:
@@ -202,8 +209,8 @@ def test_an_interrupted_point_you_gave_is_tried_when_going_on():
 def test_a_run_resumes_where_it_broke(tmp_path, broken_at):
     settings = {"n_trials": 6, "seed": 3, "options": QUICK, "initial_points": [{"x": 0.9}]}
     state = tmp_path / "state.json"
-    with pytest.raises(BreakdownError, match="power cut"):
-        minimize(breaks_at(broken_at, BreakdownError("power cut"), often_crashing), LINE, state=state, **settings)
+    with pytest.raises(PowerCutError):
+        minimize(breaks_at(broken_at, PowerCutError(), often_crashing), LINE, state=state, **settings)
     assert len(Optimizer.load(state).trials) == broken_at
     resumed = minimize(often_crashing, LINE, state=state, **settings)
     straight = minimize(often_crashing, LINE, **settings)
@@ -242,13 +249,167 @@ def test_a_finished_state_runs_nothing(tmp_path):
     assert again.best == first.best
 
 
-def test_an_unexpected_error_propagates_and_loses_nothing():
+@pytest.mark.parametrize("failing", [2, 5])  # an initial point, and one of the model
+def test_an_error_of_the_function_loses_nothing(tmp_path, failing):
+    state, seen = tmp_path / "state.json", []
+
+    def rollout(params):
+        seen.append(params)
+        if len(seen) == failing + 1:
+            raise BreakdownError("division by zero")
+        return bowl(params)
+
+    with pytest.raises(BreakdownError, match="division") as found:
+        minimize(rollout, LINE, n_trials=7, state=state, options=QUICK)
+    result = found.value.result
+    assert len(result.trials) == failing
+    assert result.n_crashes == 0
+    assert result.interrupted
+    [failure] = result.errors
+    assert (failure.params, failure.error) == (seen[failing], "BreakdownError: division by zero")
+    assert "see `error.result`" in found.value.__notes__[0]
+    loaded = Optimizer.load(state)
+    assert loaded.trials == result.trials
+    assert loaded.errors == result.errors
+    again = minimize(bowl, LINE, n_trials=7, state=state, options=QUICK)
+    assert len(again.trials) == 7
+    assert again.errors == result.errors  # shown, and counted neither as a crash nor as a result
+    assert all(abs(trial.params["x"] - seen[failing]["x"]) > 1e-3 for trial in again.trials[failing:])
+
+
+def test_an_error_does_not_hide_finished_trials_of_an_optimizer():
     optimizer = Optimizer(LINE, options=QUICK)
     with pytest.raises(BreakdownError, match="no power"):
         minimize(breaks_at(2, BreakdownError("no power")), optimizer=optimizer, n_trials=5)
     assert len(optimizer.trials) == 2
-    assert optimizer.pending == ()
+    assert len(optimizer.errors) == 1
     assert len(minimize(bowl, optimizer=optimizer, n_trials=4).trials) == 4
+    optimizer.forget(optimizer.pending[0])
+    assert (optimizer.errors, optimizer.pending) == ((), ())
+
+
+def test_a_wrong_return_value_is_an_error_too():
+    with pytest.raises(InputError, match="finite number") as found:
+        minimize(lambda params: "abc" if params["x"] > 0.5 else bowl(params), LINE, n_trials=9, options=QUICK)
+    assert found.value.result.errors[0].error.startswith("InputError")
+
+
+# --- the file of the state ---------------------------------------------------------------------------
+
+
+def no_trial(params):
+    raise AssertionError("nothing may be tried")
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_first_trial(tmp_path):
+    (tmp_path / "folder").mkdir()
+    for state in (tmp_path / "folder", tmp_path / "missing" / "state.json", "/proc/state.json"):
+        with pytest.raises(InputError, match="`state` must be a file"):
+            minimize(no_trial, LINE, n_trials=3, state=state, options=QUICK)
+
+
+def test_the_state_of_another_problem_is_never_overwritten(tmp_path):
+    state = tmp_path / "state.json"
+    minimize(bowl, LINE, n_trials=3, state=state, options=QUICK)
+    before = state.read_text()
+    with pytest.raises(InputError, match="has another space"):
+        minimize(no_trial, {"y": (0.0, 1.0)}, n_trials=3, state=state, options=QUICK)
+    with pytest.raises(InputError, match="has another space"):
+        minimize(no_trial, optimizer=Optimizer({"y": (0.0, 1.0)}, options=QUICK), n_trials=3, state=state)
+    with pytest.raises(InputError, match="has 3 others"):
+        minimize(no_trial, optimizer=Optimizer(LINE, options=QUICK), n_trials=3, state=state)
+    assert state.read_text() == before
+    mine = Optimizer.load(state)
+    assert len(minimize(bowl, optimizer=mine, n_trials=4, state=state).trials) == 4
+
+
+def damage_reason(state, **fields):
+    why = {"mode": "gain", "value": 0.1, "success_probability": 0.9} | fields
+    state.update(pending=[{"number": 0, "params": {"x": 0.5}, "why": why}])
+
+
+DAMAGES = {
+    "trials[1].objective": lambda state: state["trials"][1].update(objective="abc"),
+    "trials[0].objective": lambda state: state["trials"][0].update(objective=math.nan),
+    "trials[2].objective": lambda state: state["trials"][2].update(objective=1e200),
+    "trials[0].params": lambda state: state["trials"][0].update(params={"x": 99.0}),
+    "trials[0].number": lambda state: state["trials"][0].update(number=-1),
+    "trials[0].reason": lambda state: state["trials"][0].update(reason=3),
+    "trials[0].constraints": lambda state: state["trials"][0].update(constraints={"reach": 1.0}),
+    "trials[1]": lambda state: state["trials"].__setitem__(1, []),
+    "trials": lambda state: state.update(trials={}),
+    "asked": lambda state: state.update(asked=-3),
+    "seed": lambda state: state.update(seed="0"),
+    "space": lambda state: state.update(space={"parameters": 3}),
+    "pending": lambda state: state.update(pending=None),
+    "pending[0].params": lambda state: state.update(pending=[{"number": 1, "params": {}, "why": {}}]),
+    "errors": lambda state: state.update(errors={"1": 3}),
+    "strategy": lambda state: state.update(strategy=None),
+    "direction": lambda state: state.pop("direction"),
+    "acquisition": lambda state: state.update(acquisition=3),
+    "options": lambda state: state["options"].update(colour="red"),
+    "pending[0].why": lambda state: damage_reason(state, correlation=0.5),
+    "pending[0].why.mode": lambda state: damage_reason(state, mode=None),
+    "pending[0].why.value": lambda state: damage_reason(state, value="high"),
+    "pending[0].why.success_probability": lambda state: damage_reason(state, success_probability=None),
+    "pending[0].why.thresholds": lambda state: damage_reason(state, thresholds={"objective": "low"}),
+    "pending[0].why.deviations": lambda state: damage_reason(state, deviations=[1.0]),
+    "pending[0].why.relation": lambda state: damage_reason(state, relation={"high": None}),
+    "pending[0].why.seconds": lambda state: damage_reason(state, seconds="1"),
+    "constraints[0]": lambda state: state.update(constraints=[3]),
+    "initial_points[0]": lambda state: state.update(initial_points=[{"x": "low"}]),
+}
+
+
+@pytest.mark.parametrize("field", DAMAGES)
+def test_a_damaged_state_is_refused_by_its_field(tmp_path, field):
+    state = tmp_path / "state.json"
+    optimizer = Optimizer(LINE, options=QUICK)
+    for x in (0.1, 0.2, 0.3):
+        optimizer.tell({"x": x}, x)
+    data = optimizer.to_json()
+    DAMAGES[field](data)
+    state.write_text(json.dumps(data))
+    with pytest.raises(InputError, match=re.escape(f"field `{field}`")) as found:
+        minimize(no_trial, LINE, n_trials=5, state=state, options=QUICK)
+    assert "\n" not in str(found.value)
+
+
+DAMAGES_OF_VERSION_0_1 = {
+    "options": lambda state: state.update(options={"fixed": 3}),
+    "acquisition": lambda state: state.update(acquisition=[]),
+    "pending[0]": lambda state: state.update(pending=[3]),
+    "pending[0].why.value": lambda state: state["pending"][0]["why"].update(value="high"),
+    "trials[0].objective": lambda state: state["trials"][0].update(objective=10**400),
+    "errors": lambda state: state.update(errors={"--1": "no"}),
+    "constraints[0]": lambda state: state["constraints"][0].update(limit=1.0),
+}
+
+
+@pytest.mark.parametrize("field", DAMAGES_OF_VERSION_0_1)
+def test_a_damaged_state_of_version_0_1_is_refused_by_its_field(field):
+    state = json.loads((Path(__file__).parent / "data" / "state-0.1.json").read_text())
+    assert len(Optimizer.from_json(state).trials) == 6
+    DAMAGES_OF_VERSION_0_1[field](state)
+    with pytest.raises(InputError, match=re.escape(f"field `{field}`")):
+        Optimizer.from_json(state)
+
+
+def test_a_number_is_pending_once():
+    state = Optimizer(LINE, options=QUICK).to_json()
+    point = {"number": 0, "params": {"x": 0.5}, "why": {"mode": "given"}}
+    assert len(Optimizer.from_json(state | {"pending": [point, point | {"number": 1}]}).pending) == 2
+    with pytest.raises(InputError, match="field `pending` must have each number once"):
+        Optimizer.from_json(state | {"pending": [point, point]})
+
+
+@pytest.mark.parametrize("content", [b"\x00\xff\xfe binary", b"", b"[1, 2", b"[" * 100_000, b"3", b"{}"])
+def test_a_file_that_is_no_state_is_refused(tmp_path, content):
+    state = tmp_path / "state.json"
+    state.write_bytes(content)
+    with pytest.raises(InputError):
+        minimize(no_trial, LINE, n_trials=5, state=state, options=QUICK)
+    assert state.read_bytes() == content
 
 
 def test_a_failing_callback_loses_nothing(tmp_path):

@@ -1,8 +1,9 @@
 """Run a whole optimization in one call."""
 
+import contextlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,15 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from crashbo.durable import check_writable
 from crashbo.errors import InputError
-from crashbo.optimizer import Best, Optimizer
+from crashbo.optimizer import Optimizer
 from crashbo.options import Options
-from crashbo.outcome import CRASHED, Crash, Trial, as_scalar
+from crashbo.outcome import CRASHED, Crash, Failure, Trial, as_scalar
+from crashbo.saved import read_file
 from crashbo.space import Space
+from crashbo.strategies.base import Strategy
+from crashbo.suggestion import Best
 
 Callback = Callable[[Optimizer, Trial], bool | None]
 
@@ -30,6 +35,7 @@ class Result:
         thresholds: the most probable limits; `optimizer.limits` has their standard deviations too.
         interrupted: whether it was stopped before all trials.
         optimizer: to go on with.
+        errors: points on which the function itself failed; they count neither as crashes nor as results.
     """
 
     best: Best | None
@@ -38,6 +44,7 @@ class Result:
     thresholds: dict[str, float]
     interrupted: bool
     optimizer: Optimizer
+    errors: tuple[Failure, ...] = ()
 
 
 def minimize(
@@ -56,13 +63,17 @@ def minimize(
     Ctrl-C stops it and returns what is finished. With `state`, every trial is on disk before the
     next begins, and the same call goes on where it stopped.
 
+    An exception in `rollout` that is no `Crash` ends it and loses nothing: it is raised with the attribute `result`,
+    which has all finished trials, and the point is recorded among `errors`; the same call then tries another one.
+
     Args:
         rollout: takes params; returns a cost, or a mapping {"objective": .., constraint: ..}, or
             `CRASHED`, or raises `Crash`. A cost of NaN or infinity counts as a crash.
         space: the parameters; not needed with `optimizer`.
         n_trials: in total, those already told included.
         optimizer: to use instead of a new one.
-        state: file to keep the state in, and to resume from if it exists.
+        state: file to keep the state in, and to resume from if it exists. One of another problem is refused, and so
+            is one that cannot be written, before the first trial.
         callbacks: called after every trial with optimizer and trial; True stops.
         progress: show a bar; None: if a person watches.
         settings: of the `Optimizer`: constraints, direction, strategy, seed, options, ... The options learn `n_trials`.
@@ -70,7 +81,10 @@ def minimize(
     if isinstance(n_trials, bool) or not isinstance(n_trials, int) or n_trials < 1:
         raise InputError(f"`n_trials` must be an integer >= 1; got {n_trials!r}.")
     settings = _with_horizon(settings, n_trials)
-    optimizer = optimizer or _resume(state, space, settings) or _new(space, settings)
+    file = None if state is None else Path(state)
+    if file is not None:
+        check_writable("state", file)
+    optimizer = _start(optimizer, file, space, settings)
     interrupted = False
     console = Console(stderr=True)
     bar = Progress(
@@ -81,21 +95,24 @@ def minimize(
         console=console,
         disable=not (console.is_terminal if progress is None else progress),
     )
-    with bar:
+    with bar, _with_result(optimizer, file):
         task = bar.add_task("trials", total=n_trials, completed=len(optimizer.trials))
         try:
-            for suggestion in optimizer.pending:  # left over from an interrupted run
-                optimizer.forget(suggestion)
+            _forget_left_over(optimizer)
             while len(optimizer.trials) < n_trials:
                 trial = _one(rollout, optimizer)
-                if state is not None:
-                    optimizer.save(state)
+                if file is not None:
+                    optimizer.save(file)
                 bar.update(task, completed=len(optimizer.trials), description=_caption(optimizer))
                 if any([callback(optimizer, trial) is True for callback in callbacks]):  # noqa: C419 (call all)
                     interrupted = len(optimizer.trials) < n_trials
                     break
         except KeyboardInterrupt:
             interrupted = True
+    return _result(optimizer, interrupted)
+
+
+def _result(optimizer: Optimizer, interrupted: bool) -> Result:
     trials = optimizer.trials
     return Result(
         best=optimizer.best() if trials else None,
@@ -104,28 +121,77 @@ def minimize(
         thresholds=optimizer.thresholds,
         interrupted=interrupted,
         optimizer=optimizer,
+        errors=optimizer.errors,
     )
 
 
-def _resume(
-    state: str | Path | None, space: Space | Mapping[str, Any] | None, settings: dict[str, Any]
-) -> Optimizer | None:
-    """Load the state if there is one, with today's number of trials; refuse it if it belongs to another problem."""
-    if state is None or not Path(state).exists():
-        return None
-    strategy = settings.get("strategy", "default")
-    own = None if isinstance(strategy, str) else strategy
-    saved = Optimizer.load(state, strategy=own).to_json()
-    saved["options"]["n_trials"] = settings["options"].n_trials
-    loaded = Optimizer.from_json(saved, strategy=own)
-    if space is not None:
-        wanted, found = _new(space, settings).to_json(), loaded.to_json()
-        for name in ("space", "constraints", "direction", "strategy", "acquisition", "seed", "options"):
-            if json.dumps(_problem(wanted[name])) != json.dumps(_problem(found[name])):
-                raise InputError(
-                    f"`state` must belong to the same problem; {state} has another {name}. Use another file."
-                )
-    return loaded
+@contextlib.contextmanager
+def _with_result(optimizer: Optimizer, file: Path | None) -> Iterator[None]:
+    """Within this, an exception carries all finished trials as its attribute `result`, and they are on disk."""
+    try:
+        yield
+    except Exception as error:
+        kept = ""
+        if file is not None:
+            with contextlib.suppress(OSError):
+                optimizer.save(file)
+                kept = f"; they are in {file} too"
+        with contextlib.suppress(AttributeError, TypeError):  # an exception that takes no attributes
+            error.result = _result_whatever_happens(optimizer)  # type: ignore[attr-defined]
+            error.add_note(f"crashbo: {len(optimizer.trials)} trials are finished, see `error.result`{kept}.")
+        raise
+
+
+def _result_whatever_happens(optimizer: Optimizer) -> Result:
+    """The result, without a best guess if the model is what failed."""
+    try:
+        return _result(optimizer, True)
+    except Exception:
+        trials = optimizer.trials
+        crashes = sum(trial.crashed for trial in trials)
+        return Result(None, trials, crashes, {}, True, optimizer, optimizer.errors)
+
+
+def _forget_left_over(optimizer: Optimizer) -> None:
+    """Withdraw what an interrupted run left over; points of errors stay, so that they do not come again."""
+    failed = [failure.params for failure in optimizer.errors]
+    for suggestion in optimizer.pending:
+        if dict(suggestion) not in failed:
+            optimizer.forget(suggestion)
+
+
+def _start(
+    optimizer: Optimizer | None, file: Path | None, space: Space | Mapping[str, Any] | None, settings: dict[str, Any]
+) -> Optimizer:
+    """The optimizer to go on with; a file that it would overwrite must hold nothing else."""
+    wanted = optimizer if optimizer is not None or space is None else _new(space, settings)
+    if file is None or not file.exists():
+        return wanted or _new(space, settings)
+    strategy = settings.get("strategy", "default") if optimizer is None else optimizer.settings.strategy
+    loaded = _load(file, None if isinstance(strategy, str) else strategy, settings["options"].n_trials)
+    if wanted is not None:
+        _check_same_problem(wanted.to_json(), loaded.to_json(), file)
+    if optimizer is None:
+        return loaded
+    if optimizer.trials[: len(loaded.trials)] != loaded.trials:
+        raise InputError(
+            f"`state` must hold trials that `optimizer` knows; {file} has {len(loaded.trials)} others. Use another "
+            "file, or leave `optimizer` out to go on with those."
+        )
+    return optimizer
+
+
+def _load(file: Path, strategy: Strategy | None, n_trials: int | None) -> Optimizer:
+    """What is in a file, with today's number of trials; `strategy` is the object, if it is one."""
+    saved = read_file(file, strategy)
+    options = replace(saved.settings.options, n_trials=n_trials)
+    return Optimizer.restore(replace(saved, settings=replace(saved.settings, options=options)))
+
+
+def _check_same_problem(wanted: Mapping[str, Any], found: Mapping[str, Any], file: Path) -> None:
+    for name in ("space", "constraints", "direction", "strategy", "acquisition", "seed", "options"):
+        if json.dumps(_problem(wanted[name])) != json.dumps(_problem(found[name])):
+            raise InputError(f"`state` must belong to the same problem; {file} has another {name}. Use another file.")
 
 
 def _with_horizon(settings: Mapping[str, Any], n_trials: int) -> dict[str, Any]:
@@ -148,7 +214,7 @@ def _new(space: Space | Mapping[str, Any] | None, settings: dict[str, Any]) -> O
 
 
 def _one(rollout: Callable[[dict[str, Any]], Any], optimizer: Optimizer) -> Trial:
-    """Run one trial and tell its outcome; on an unexpected error the suggestion is withdrawn."""
+    """Run one trial and tell its outcome; on an error of the function itself the point is recorded as one."""
     suggestion = optimizer.ask()
     try:
         try:
@@ -162,6 +228,10 @@ def _one(rollout: Callable[[dict[str, Any]], Any], optimizer: Optimizer) -> Tria
         if isinstance(objective, float) and not math.isfinite(objective):
             return optimizer.tell(suggestion, CRASHED, reason=f"cost {objective}", **values)
         return optimizer.tell(suggestion, objective, **values)
+    except Exception as error:
+        if suggestion in optimizer.pending:
+            optimizer.fail(suggestion, f"{type(error).__name__}: {error}")
+        raise
     except BaseException:
         if suggestion in optimizer.pending:
             optimizer.forget(suggestion)

@@ -1,12 +1,10 @@
 """Ask and tell: the optimizer as a pure function of its settings and what it was told."""
 
-import json
 import math
-import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, overload
 
@@ -14,81 +12,17 @@ import numpy as np
 
 from crashbo.errors import InputError
 from crashbo.history import OBJECTIVE, Direction, History
-from crashbo.options import Options, options_from_json
-from crashbo.outcome import Constraint, Trial, check_outcome
-from crashbo.settings import Settings, strategy_in
+from crashbo.options import Options
+from crashbo.outcome import Constraint, Failure, Trial, check_outcome
+from crashbo.saved import Saved, from_json, read_file, to_json, write_file
+from crashbo.settings import Settings
 from crashbo.space import Space
 from crashbo.strategies import make_strategy
 from crashbo.strategies.base import Limit, Relation, Score, Strategy, Surrogate
 from crashbo.strategies.design import initial_count
 from crashbo.strategies.words import describe_relation
+from crashbo.suggestion import Best, Reason, Suggestion
 from crashbo.threads import few_threads
-
-_FORMAT, _FIRST_FORMAT = 2, 1
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why a point was suggested.
-
-    Attributes:
-        mode: "initial", "given", "success" (no safe point known: look for one), "gain", or the acquisition's name.
-        value: of what was maximised; None for initial points.
-        success_probability: that nothing fails there; None for initial points.
-        thresholds: the most probable limits then.
-        relation: what crashes had to do with the objective then, as probabilities; empty while unknown.
-        seconds: the suggestion took.
-        deviations: standard deviations of those limits.
-    """
-
-    mode: str
-    value: float | None = None
-    success_probability: float | None = None
-    thresholds: Mapping[str, float] = field(default_factory=dict)
-    seconds: float = 0.0
-    relation: Mapping[str, float] = field(default_factory=dict)
-    deviations: Mapping[str, float] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        if self.mode in ("initial", "given"):
-            return "an initial point" if self.mode == "initial" else "a point you gave"
-        aims = {
-            "success": "the point most likely to succeed, no safe one being known",
-            "gain": "the largest expected gain, less the price of a crash",
-        }
-        return f"{aims.get(self.mode, self.mode)}; success probability {self.success_probability:.2f}"
-
-
-class Suggestion(dict[str, Any]):
-    """Suggested params, a plain dict that also knows its number and its reason."""
-
-    def __init__(self, params: Mapping[str, Any], number: int, why: Reason) -> None:
-        super().__init__(params)
-        self.number = number
-        self.why = why
-
-
-@dataclass(frozen=True)
-class Best:
-    """The best guess.
-
-    Attributes:
-        params: where.
-        mean, std: of the objective there, as modelled; NaN while no trial has a cost.
-        success_probability: that nothing fails there.
-        feasible: whether that reaches 1 - delta, random crashes aside. If not, this is the likeliest to succeed.
-    """
-
-    params: dict[str, Any]
-    mean: float
-    std: float
-    success_probability: float
-    feasible: bool
-
-    def __str__(self) -> str:
-        doubt = "" if self.feasible else " No point is safe enough yet: this one is the most likely to succeed."
-        values = ", ".join(f"{name} = {_short(value)}" for name, value in self.params.items())
-        return f"{values}: {self.mean:.6g} ± {self.std:.2g}, success {self.success_probability:.1%}.{doubt}"
 
 
 class Optimizer:
@@ -128,6 +62,7 @@ class Optimizer:
         self.strategy: Strategy = make_strategy(self.settings.strategy)
         self._trials: list[Trial] = []
         self._pending: dict[int, Suggestion] = {}
+        self._errors: dict[int, str] = {}  # of pending suggestions that ended in an error of the program itself
         self._asked = 0
         self._lock = threading.RLock()
 
@@ -167,6 +102,12 @@ class Optimizer:
     def pending(self) -> tuple[Suggestion, ...]:
         """Suggestions that are out: asked, not told."""
         return tuple(self._pending.values())
+
+    @property
+    def errors(self) -> tuple[Failure, ...]:
+        """Suggestions that ended in an error of the program itself; they stay pending, so as not to come again."""
+        with self._lock:
+            return tuple(Failure(dict(self._pending[number]), words) for number, words in self._errors.items())
 
     @property
     def history(self) -> History:
@@ -302,6 +243,7 @@ class Optimizer:
             other = object.__new__(Optimizer)
             vars(other).update(vars(self))
             other._trials, other._pending = list(self._trials), dict(self._pending)
+            other._errors = dict(self._errors)
             other._lock = threading.RLock()
             return other
 
@@ -338,16 +280,34 @@ class Optimizer:
             trial = Trial(len(self._trials), checked, cost, seen, str(reason))
             self._trials.append(trial)
             if number is not None:
-                del self._pending[number]
+                self._withdraw(number)
             return trial
 
     def forget(self, params: Mapping[str, Any]) -> None:
         """Withdraw a suggestion that will not be tried."""
         with self._lock:
-            number = self._number_of(params, dict(params))
-            if number is None:
-                raise InputError(f"`params` must be a suggestion that is still out; got {dict(params)}.")
-            del self._pending[number]
+            self._withdraw(self._still_out(params))
+
+    def fail(self, params: Mapping[str, Any], error: str) -> None:
+        """Record that the program failed on a suggestion: neither a crash nor a result, and not suggested again.
+
+        Args:
+            params: the suggestion.
+            error: in words.
+        """
+        with self._lock:
+            self._errors[self._still_out(params)] = str(error)
+
+    def _withdraw(self, number: int) -> None:
+        del self._pending[number]
+        self._errors.pop(number, None)
+
+    def _still_out(self, params: Mapping[str, Any]) -> int:
+        """The number of a suggestion that is out."""
+        number = self._number_of(params, dict(params))
+        if number is None:
+            raise InputError(f"`params` must be a suggestion that is still out; got {dict(params)}.")
+        return number
 
     def _number_of(self, params: Mapping[str, Any], checked: Mapping[str, Any]) -> int | None:
         """Which pending suggestion these params are; None if they were never asked for."""
@@ -389,26 +349,27 @@ class Optimizer:
 
     # --- state -------------------------------------------------------------------------------
 
+    @property
+    def saved(self) -> Saved:
+        """The whole state, frozen; `restore` continues exactly where this stands."""
+        with self._lock:
+            trials, pending = tuple(self._trials), tuple(self._pending.values())
+            return Saved(
+                self.space, self.settings, tuple(self.initial_points), self._asked, trials, pending, dict(self._errors)
+            )
+
+    @classmethod
+    def restore(cls, saved: Saved) -> "Optimizer":
+        """An optimizer in a state that another one had."""
+        optimizer = cls(saved.space, **vars(saved.settings), initial_points=saved.initial_points)
+        optimizer._trials, optimizer._asked = list(saved.trials), saved.asked
+        optimizer._pending = {one.number: one for one in saved.pending}
+        optimizer._errors = dict(saved.errors)
+        return optimizer
+
     def to_json(self) -> dict[str, Any]:
         """The whole state as plain JSON; `from_json` continues exactly where this stands."""
-        with self._lock:
-            return {
-                "format": _FORMAT,
-                "space": self.space.to_json(),
-                "constraints": [asdict(one) for one in self.constraints],
-                "direction": self.direction,
-                "strategy": self.settings.strategy_name,
-                "acquisition": self.acquisition,
-                "seed": self.seed,
-                "initial_points": [dict(point) for point in self.initial_points],
-                "options": asdict(self.options),
-                "asked": self._asked,
-                "trials": [asdict(trial) for trial in self._trials],
-                "pending": [
-                    {"number": one.number, "params": dict(one), "why": asdict(one.why)}
-                    for one in self._pending.values()
-                ],
-            }
+        return to_json(self.saved)
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], *, strategy: Strategy | None = None) -> "Optimizer":
@@ -417,63 +378,17 @@ class Optimizer:
         Args:
             state: what `to_json` returned.
             strategy: the object, if it was one of your own.
-        """
-        found = state.get("format") if isinstance(state, Mapping) else None
-        if found not in (_FIRST_FORMAT, _FORMAT):
-            raise InputError(f"`state` must be a saved optimizer of format {_FORMAT}; got format {found!r}.")
-        try:
-            return cls._restore(state if found == _FORMAT else _upgraded(state), strategy)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"`state` must be complete; got one with a broken part ({error!r}).") from error
 
-    @classmethod
-    def _restore(cls, state: Mapping[str, Any], strategy: Strategy | None) -> "Optimizer":
-        optimizer = cls(
-            Space.from_json(state["space"]),
-            constraints=[Constraint(**one) for one in state["constraints"]],
-            direction=state["direction"],
-            strategy=strategy if strategy is not None else state["strategy"],
-            acquisition=state["acquisition"],
-            seed=state["seed"],
-            initial_points=state["initial_points"],
-            options=options_from_json(state["options"]),
-        )
-        optimizer._trials = [Trial(**one) for one in state["trials"]]
-        optimizer._asked = state["asked"]
-        optimizer._pending = {
-            one["number"]: Suggestion(one["params"], one["number"], Reason(**one["why"])) for one in state["pending"]
-        }
-        return optimizer
+        Raises:
+            InputError: that names the field which is wrong.
+        """
+        return cls.restore(from_json(state, strategy))
 
     def save(self, path: str | Path) -> None:
-        """Write the state to a file, whole or not at all."""
-        target = Path(path)
-        draft = target.with_name(f".{target.name}.{os.getpid()}")
-        with draft.open("w") as handle:
-            json.dump(self.to_json(), handle, indent=1)
-            handle.flush()
-            os.fsync(handle.fileno())
-        draft.replace(target)
+        """Write the state to a file, whole or not at all; when this returns it is on the disk."""
+        write_file(Path(path), self.saved)
 
     @classmethod
     def load(cls, path: str | Path, *, strategy: Strategy | None = None) -> "Optimizer":
         """Read a state written by `save`; `strategy` is the object, if it was one of your own."""
-        try:
-            state = json.loads(Path(path).read_text())
-        except json.JSONDecodeError as error:
-            raise InputError(f"`path` must be a file written by `save`; {path} is not JSON ({error}).") from error
-        return cls.from_json(state, strategy=strategy)
-
-
-def _upgraded(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A state of version 0.1 in today's format."""
-    strategy, acquisition = strategy_in(state)
-    pending = [
-        {**one, "why": {name: value for name, value in one["why"].items() if name != "correlation"}}
-        for one in state["pending"]
-    ]
-    return {**state, "strategy": strategy, "acquisition": acquisition, "pending": pending}
-
-
-def _short(value: Any) -> str:
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
+        return cls.restore(read_file(Path(path), strategy))

@@ -1,4 +1,4 @@
-"""What a trial can end in: values, or labels where there is no value. No torch here."""
+"""What a trial can end in: values, or labels where there is no value."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -100,6 +100,19 @@ class Trial:
             value is not None and name in limits and value > limits[name] for name, value in self.constraints.items()
         )
         return self.failed or any(broken)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A point whose trial ended in an error of the program itself: neither a crash nor a result.
+
+    Attributes:
+        params: what was tried.
+        error: in words.
+    """
+
+    params: Mapping[str, Any]
+    error: str
 
 
 def check_outcome(

@@ -197,9 +197,12 @@ def test_show_tells_the_history(arm: Call) -> None:
     words = arm("show", 0).out
     assert words.startswith("Trial 0: finished, 0.7 (wrong gauge)\n  kp = ")
     assert "Why: an initial point" in words
-    assert "finished 0.7 (wrong gauge)" in words
+    assert ": finished 0.7, reach 1 (wrong gauge)" in words
+    assert "Recorded first" in words
+    assert ": finished 0.5, reach 1\n" in words  # the original is there for ever
     whole = arm("show", 0, "--json").json
     assert whole["objective"] == 0.7
+    assert whole["recorded_first"]["objective"] == 0.5
     assert [one["status"] for one in whole["corrections"]] == ["finished"]
 
 

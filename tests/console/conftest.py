@@ -21,4 +21,4 @@ def client(study: Study) -> Iterator[Client]:
     from crashbo.console.server import serving
 
     with serving(study, model=QuickModel(study)) as url:
-        yield Client(url)
+        yield Client(url).login()

@@ -2,13 +2,14 @@
 
 import http.client
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from crashbo.console.model import ModelError
 from crashbo.console.snapshot import Reader
@@ -137,7 +138,16 @@ class Client:
             int(parts.port or 80),
             parts.fragment.removeprefix("token="),
         )
-        self.origin = f"http://{self.host}:{self.port}"
+        self.origin = f"{parts.scheme}://{self.host}:{self.port}"
+        self.tls = parts.scheme == "https"
+        self.cookie = ""
+
+    def login(self) -> "Client":
+        """Show the token of the link once, as the page does; a cookie from then on."""
+        status, answer, headers = self.post("/api/login", {"token": unquote(self.token)})
+        assert status == 200, answer
+        self.cookie = headers["set-cookie"].partition(";")[0]
+        return self
 
     def get(self, path: str, **headers: str) -> tuple[int, Any, dict[str, str]]:
         """GET; status, JSON or text, headers."""
@@ -157,9 +167,17 @@ class Client:
         self, method: str, path: str, body: bytes | None, headers: dict[str, str]
     ) -> tuple[int, Any, dict[str, str]]:
         """Send anything."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
+        unchecked = ssl._create_unverified_context() if self.tls else None
+        connection = (
+            http.client.HTTPSConnection(self.host, self.port, timeout=30, context=unchecked)
+            if unchecked
+            else http.client.HTTPConnection(self.host, self.port, timeout=30)
+        )
+        sent = {name.replace("_", "-"): one for name, one in headers.items()}
+        if self.cookie:
+            sent.setdefault("Cookie", self.cookie)
         try:
-            connection.request(method, path, body, {name.replace("_", "-"): one for name, one in headers.items()})
+            connection.request(method, path, body, sent)
             answer = connection.getresponse()
             text = answer.read().decode()
             found = {name.lower(): value for name, value in answer.getheaders()}

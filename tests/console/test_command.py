@@ -80,7 +80,7 @@ def test_missing_packages_are_named(study: Study, monkeypatch: pytest.MonkeyPatc
 def test_the_link_keeps_a_strange_token_whole() -> None:
     policy = make_policy("0.0.0.0", 8765, token="sixteen/letters#&é")
     assert link(policy, "192.168.1.5") == "http://192.168.1.5:8765/#token=sixteen%2Fletters%23%26%C3%A9"
-    assert link(make_policy("::1", 80), "::1") == "http://[::1]:80/"
+    assert link(make_policy("::1", 80, without_token=True), "::1", "https") == "https://[::1]:80/"
     assert is_open(Address(host="192.168.1.5"))
     assert not is_open(Address())
 

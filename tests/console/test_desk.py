@@ -80,10 +80,10 @@ def test_one_that_lost_the_race_in_the_storage_is_withdrawn(study: Study, monkey
     one, desk, other = offer(study), Desk(study), Desk(reopen(study))
     store = recording.store
 
-    def late(given: Study, trial: Any) -> int:
+    def late(given: Study, trial: Any, key: str | None) -> int:
         monkeypatch.setattr(recording, "store", store)
         other.take(one)
-        return store(given, trial)
+        return store(given, trial, key)
 
     monkeypatch.setattr(recording, "store", late)
     with pytest.raises(TakenError, match="trial 0"):

@@ -1,5 +1,6 @@
 """Attacks: all refused, nothing written, and the server alive."""
 
+import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.datastructures import Headers
 
-from crashbo.console.security import BODY_LIMIT, Policy, is_loopback, make_policy, refuse
+from crashbo.console.security import BODY_LIMIT, Guesses, Policy, is_loopback, make_policy, refuse
 from crashbo.console.server import Address, serving
 from crashbo.errors import InputError
 from crashbo.studies.study import Study
@@ -26,9 +27,9 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 @pytest.fixture(scope="module")
 def client(study: Study) -> Iterator[Client]:
-    """A console for this machine only."""
+    """A console for this machine only, and someone who has opened its link."""
     with serving(study, model=QuickModel(study)) as url:
-        yield Client(url)
+        yield Client(url).login()
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,12 @@ def guarded(study: Study) -> Iterator[Client]:
     """A console that demands a token."""
     with serving(study, Address(port=0, token=TOKEN), model=QuickModel(study)) as url:
         yield Client(url)
+
+
+@pytest.fixture(autouse=True)
+def forgiven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wrong tokens of one test do not count in the next."""
+    monkeypatch.setattr(Guesses, "too_many", lambda self, client: False)
 
 
 def unharmed(client: Client, study: Study, **headers: str) -> None:
@@ -101,7 +108,12 @@ def test_other_sites_cannot_read(client: Client) -> None:
 def test_a_script_without_a_browser_may_write(tmp_path: Path) -> None:
     study = make_study(tmp_path)
     with serving(study, model=QuickModel(study)) as url:
-        assert Client(url).post("/api/start", START, Origin=None, Sec_Fetch_Site=None)[0] == 200
+        client = Client(url)
+        shown = {"Authorization": f"Bearer {client.token}", "Content-Type": "application/json"}
+        assert client.send("POST", "/api/start", json.dumps(START).encode(), shown)[0] == 200
+        assert (
+            client.send("POST", "/api/start", json.dumps(START).encode(), shown | {"Origin": "http://e.com"})[0] == 403
+        )
 
 
 def test_other_methods_are_refused(client: Client, study: Study) -> None:
@@ -209,7 +221,7 @@ def test_oversized_bodies_are_refused(client: Client, study: Study) -> None:
 
 def test_endless_bodies_are_cut_off(client: Client, study: Study) -> None:
     head = (
-        f"POST /api/start HTTP/1.1\r\nHost: {client.host}:{client.port}\r\nX-CrashBO: 1\r\n"
+        f"POST /api/start HTTP/1.1\r\nHost: {client.host}:{client.port}\r\nX-CrashBO: 1\r\nCookie: {client.cookie}\r\n"
         "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     )
     with socket.create_connection((client.host, client.port), timeout=20) as wire:
@@ -284,12 +296,19 @@ def test_paths_reach_nothing(client: Client, study: Study, path: str) -> None:
         *((host, False) for host in ("0.0.0.0", "::", "192.168.1.5", "robot.lan")),
     ],
 )
-def test_a_token_is_drawn_wherever_others_can_connect(host: str, local: bool) -> None:
+def test_a_token_is_drawn_everywhere(host: str, local: bool) -> None:
     assert is_loopback(host) == local
     policy = make_policy(host, 8765)
-    assert bool(policy.token) != local
-    assert local or len(policy.token) >= 32
-    assert local or policy.token != make_policy(host, 8765).token
+    assert len(policy.token) >= 32
+    assert policy.token != make_policy(host, 8765).token
+
+
+def test_no_token_is_for_this_machine_only() -> None:
+    assert make_policy("127.0.0.1", 8765, without_token=True).token == ""
+    refused: list[dict[str, Any]] = [{"host": "0.0.0.0"}, {"allowed": ["robot.lab"]}, {"token": TOKEN}]
+    for more in refused:
+        with pytest.raises(InputError, match="`--no-token` must come alone"):
+            make_policy(**{"host": "127.0.0.1", "port": 8765, "without_token": True} | more)
 
 
 def test_a_short_token_is_refused() -> None:

@@ -6,7 +6,8 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,23 @@ def _binaries() -> Path | None:
     return next((one for one in folders if (one / "initdb").exists() and (one / "pg_ctl").exists()), None)
 
 
+@dataclass(frozen=True)
+class Server:
+    """A PostgreSQL server of our own on the loopback.
+
+    Attributes:
+        url: password included.
+        start, stop: as they say; what is in it stays. To stop cuts all connections.
+    """
+
+    url: str
+    start: Callable[[], None]
+    stop: Callable[[], None]
+
+
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """The URL, password included, of a PostgreSQL server of our own on the loopback."""
+def server() -> Iterator[Server]:
+    """A PostgreSQL server that tests may stop, if they start it again."""
     pytest.importorskip("psycopg", reason="needs the extra postgres")
     binaries = _binaries()
     if binaries is None:
@@ -62,9 +77,22 @@ def postgres() -> Iterator[str]:
     data, settings = folder / "data", f"-p {port} -c listen_addresses=127.0.0.1 -c fsync=off -k {folder}"
     login = "crashbo" if root else getpass.getuser()
     call("initdb", "-D", data, "-U", login, "-A", "scram-sha-256", f"--pwfile={folder / 'password'}", "--no-sync")
-    call("pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", settings, "start")
-    try:
-        yield f"postgresql://{login}:s3cret@127.0.0.1:{port}/postgres"
-    finally:
+
+    def start() -> None:
+        call("pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", settings, "start")
+
+    def stop() -> None:
         call("pg_ctl", "-D", data, "-m", "immediate", "stop")
+
+    start()
+    try:
+        yield Server(f"postgresql://{login}:s3cret@127.0.0.1:{port}/postgres", start, stop)
+    finally:
+        stop()
         shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def postgres(server: Server) -> str:
+    """The URL, password included, of a PostgreSQL server."""
+    return server.url

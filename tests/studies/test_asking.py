@@ -1,6 +1,7 @@
 """Asking, alone and among others."""
 
 import os
+import socket
 import threading
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from optuna.trial import TrialState
 from crashbo import Crash, InputError
 from crashbo.studies import asking, recording
 from crashbo.studies.asking import ask
+from crashbo.studies.patience import patience_of
 from crashbo.studies.storage import StudyError, find_place, open_storage
 from crashbo.studies.study import Study, create_study, open_study
 from crashbo.studies.workers import WORKER, Watch, me, put_mark
@@ -68,7 +70,7 @@ def test_a_dead_process_blocks_nobody(tmp_path: Path) -> None:
 
 def test_a_silent_process_elsewhere_blocks_for_a_while_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = make_study(tmp_path)
-    claim(study, host="elsewhere")
+    claim(study, machine="elsewhere")
     monkeypatch.setattr(asking, "_PATIENCE", 0.3)
     begin = time.monotonic()
     assert ask(study) is not None
@@ -95,13 +97,13 @@ def test_a_process_here_that_takes_long_is_waited_for(tmp_path: Path, monkeypatc
 
 def test_beats_of_a_process_elsewhere_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = make_study(tmp_path)
-    first = claim(study, host="elsewhere")
+    first = claim(study, machine="elsewhere")
     monkeypatch.setattr(asking, "_PATIENCE", 1.0)
     other, ended = open_study(study.place), threading.Event()
 
     def beat() -> None:
         for count in range(1, 8):
-            put_mark(other, first, me("run") | {"host": "elsewhere", "beat": count})
+            put_mark(other, first, me("run") | {"machine": "elsewhere", "beat": count})
             time.sleep(0.25)
         recording.transient(other, first, "done")
         ended.set()
@@ -145,7 +147,7 @@ def test_a_worker_elsewhere_is_lost_when_its_count_stands_still(tmp_path: Path) 
     watch = Watch(still_seconds=0.2)
 
     def beat(count: int) -> None:
-        mark = dict(asked.worker) | {"host": "elsewhere", "beat": count}
+        mark = dict(asked.worker) | {"machine": "elsewhere", "beat": count}
         storage.set_trial_user_attr(study.trial(0)._trial_id, WORKER, mark)
 
     for count in range(3):
@@ -204,3 +206,37 @@ def test_a_study_whose_making_was_cut_short_is_completed(tmp_path: Path) -> None
     assert open_study(place).definition == definition
     with pytest.raises(StudyError, match="There is a study 'arm'"):
         create_study(place, definition)
+
+
+def test_machines_of_one_name_do_not_release_each_others_trials(tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    asked = ask(study, kind="run")
+    assert asked is not None
+    clone = {"machine": "another boot of a cloned robot", "pid": 2**22 + 1}  # no such process here
+    assert asked.worker["host"] == socket.gethostname()
+    study.inner._storage.set_trial_user_attr(study.trial(0)._trial_id, WORKER, dict(asked.worker) | clone)
+    assert Watch().release(study) == []
+    recording.tell(study, 0, 0.5)
+
+
+def test_a_mark_of_an_older_version_is_given_up_when_it_stands_still(tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    old = {"kind": "run", "host": f"{socket.gethostname()} pid:[1]", "pid": 2**22 + 1, "started": 1, "beat": 0}
+    claim(study)
+    study.inner._storage.set_trial_user_attr(study.trial(0)._trial_id, WORKER, old)
+    watch = Watch(still_seconds=0.1)
+    assert watch.release(study) == []
+    time.sleep(0.15)
+    assert watch.release(study) == [0]
+
+
+def test_an_outage_is_no_sign_of_death(tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    claim(study, machine="elsewhere")
+    watch = Watch(still_seconds=0.1)
+    assert watch.release(study) == []
+    time.sleep(0.15)
+    patience_of(study.inner).outages += 1  # nobody could write meanwhile
+    assert watch.release(study) == []
+    time.sleep(0.15)
+    assert watch.release(study) == [0]

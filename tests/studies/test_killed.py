@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from crashbo.studies import recording
 from crashbo.studies.programs import Program
 from crashbo.studies.running import Runner
 from crashbo.studies.storage import find_place
@@ -124,3 +125,62 @@ def test_ctrl_c_leaves_finished_trials_and_a_transient_one(tmp_path: Path) -> No
     assert gone(child)
     opened = open_study(find_place(str(tmp_path / "crashbo.db")))
     assert counts(opened.definition, opened.records())["finished"] == 2
+
+
+def test_a_repeated_run_does_not_count_trials_of_lost_workers(tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    process = start_cli(tmp_path, "run", "--trials", 1, "--", "sh", "-c", "echo $$ > pid; sleep 300")
+    wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+    process.kill()
+    process.join()
+    end = start_cli(tmp_path, "run", "--trials", 1, "--", "echo", "{x}")
+    end.join(300)
+    assert end.exitcode == 0, (tmp_path / "cli.out").read_text()
+    assert counts(study.definition, study.records()) == {"finished": 1, "crashed": 0, "pending": 0, "ignored": 1}
+    wait_for(lambda: gone(int((tmp_path / "pid").read_text())))
+
+
+def test_a_complete_study_ends_what_a_killed_run_left_behind(tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    program = "setsid sh -c 'echo $$ > pid; sleep 300' & wait"  # it leaves the group of its program
+    process = start_cli(tmp_path, "run", "--trials", 1, "--", "sh", "-c", program)
+    wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+    process.kill()
+    process.join()
+    recording.add(study, {"x": 0.5}, 1.0)
+    end = start_cli(tmp_path, "run", "--trials", 1, "--", "false")  # there is nothing to run any more
+    end.join(300)
+    assert end.exitcode == 0, (tmp_path / "cli.out").read_text()
+    assert counts(study.definition, study.records())["pending"] == 0
+    wait_for(lambda: gone(int((tmp_path / "pid").read_text())))
+
+
+def resume_until_done(folder: Path, trials: int, seed: int) -> int:
+    """Repeat a run of so many trials until it ends by itself; return how often it was killed."""
+    moments = random.Random(seed)
+    for kills in range(200):
+        process = start_cli(folder, "run", "--trials", trials, "--workers", 2, "--", *PROGRAM)
+        process.join(moments.uniform(0.3, 2.5))
+        if process.exitcode is not None:
+            assert process.exitcode == 0, (folder / "cli.out").read_text()
+            return kills
+        process.kill()
+        process.join()
+    raise AssertionError("it was killed before it could do anything")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_a_run_killed_at_any_moment_ends_with_as_many_trials_as_wanted(tmp_path: Path, seed: int) -> None:
+    study = make_study(tmp_path)
+    kills = resume_until_done(tmp_path, 12, seed)
+    assert kills > 0
+    found = counts(study.definition, study.records())
+    assert (found["finished"], found["pending"]) == (12, 0)
+    token = b"CRASHBO_WORKER="
+    for entry in Path("/proc").glob("[0-9]*/environ"):  # no orphan of this study
+        try:
+            left = token in entry.read_bytes() and Path(os.readlink(entry.with_name("cwd"))) == tmp_path
+        except OSError:
+            continue
+        assert not left

@@ -19,11 +19,11 @@ from tests.studies.helpers import make_study
 def test_two_processes_cannot_finish_one_trial(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(study)
     other = open_study(study.place)
-    late = recording._running(study, 0)
+    before = study.trial(0)
     recording.tell(other, 0, 0.5, {"reach": 1.0, "temp": 2.0})
     with pytest.raises(InputError, match="which is finished"):
         recording.tell(study, 0, 0.7, {"reach": 1.0, "temp": 2.0})
-    monkeypatch.setattr(recording, "_running", lambda *args, **more: late)
+    monkeypatch.setattr(recording, "_under_way", lambda *args: before)  # read before the other process wrote
     with pytest.raises(StudyError, match="finished by another process"):
         recording.tell(study, 0, 0.7, {"reach": 1.0, "temp": 2.0})
     assert study.records()[0].objective == 0.5
@@ -135,3 +135,33 @@ def test_telling_reads_no_more_in_a_long_study(study: Study) -> None:
         recording.add(study, {"x": n / 30}, 0.1, {"reach": 1.0, "temp": 2.0})
     ask(study)
     assert statements(study, 31) == first
+
+
+def test_corrections_of_an_older_version_are_read_and_kept(study: Study) -> None:
+    recording.add(study, {"x": 0.4}, 1.0, {"reach": 1.0, "temp": 2.0})
+    old = {
+        "time": "2026-01-01T00:00:00+00:00",
+        "status": "crashed",
+        "objective": None,
+        "constraints": {},
+        "reason": "a",
+    }
+    study.inner.set_user_attr("crashbo:correction:0", [old])
+    assert study.records()[0].reason == "a"
+    recording.correct(study, 0, status="crashed", reason="b", version=1)
+    assert [entry["reason"] for entry in recording.history(study, 0)] == ["a", "b"]
+
+
+def test_a_point_that_has_crashed_is_not_tried_again(tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    first = ask(study)
+    recording.transient(study, 0, "no link")
+    again = ask(study)
+    assert first is not None
+    assert again is not None
+    assert again.params == first.params
+    recording.correct(study, 0, status="crashed", reason="it fell, as the video shows")
+    recording.transient(study, 1, "no link")  # says nothing, but the point is known to crash
+    other = ask(study)
+    assert other is not None
+    assert other.params != first.params

@@ -64,5 +64,7 @@ def main() -> None:
     try:
         app()
     except (CrashBOError, OSError) as error:
-        typer.echo(f"crashbo: {error}", err=True)
+        from crashbo.studies.values import visible
+
+        typer.echo(visible(f"crashbo: {error}"), err=True)
         sys.exit(2)

@@ -1,6 +1,9 @@
 """Options that several commands share."""
 
+import contextlib
 import json
+import os
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -32,6 +35,10 @@ ConstraintOption = Annotated[
     ),
 ]
 UnitOption = Annotated[list[str] | None, typer.Option("--unit", metavar="NAME=UNIT", help="For people: kp=N/m.")]
+ByOption = Annotated[str, typer.Option(envvar="CRASHBO_BY", help="Who says so; kept with it.", show_default=False)]
+KeyOption = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="Repeated with the same key it is stored once.", show_default=False)
+]
 RiskOption = Annotated[
     float | None,
     typer.Option(min=0.001, max=1.0, help="Share of trials that may crash; 1 takes every risk.  [default: 0.2]"),
@@ -76,9 +83,38 @@ def split_values(option: str, text: str) -> list[str]:
     return values
 
 
+def say(text: str) -> None:
+    """Print lines; whatever they hold does nothing to a terminal."""
+    from crashbo.studies.values import visible
+
+    typer.echo("\n".join(visible(line) for line in text.split("\n")))
+
+
+def say_stored(text: str) -> None:
+    """Print what was stored. If that cannot be printed it is stored all the same: a line on stderr, and no error."""
+    try:
+        say(text)
+        sys.stdout.flush()
+    except (OSError, UnicodeError) as error:
+        _give_up_stdout()
+        with contextlib.suppress(OSError, UnicodeError):
+            typer.echo(f"crashbo: It is stored, but that could not be printed ({error}).", err=True)
+
+
+def _give_up_stdout() -> None:
+    """Let nothing else fail on an output that is full or closed, such as its last flush."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def print_json(data: Any) -> None:
     """Print plain data as JSON; NaN, which JSON lacks, becomes null."""
-    typer.echo(json.dumps(_plain(data), indent=2))
+    typer.echo(to_json(data))
+
+
+def to_json(data: Any) -> str:
+    """Return plain data as JSON; NaN, which JSON lacks, becomes null."""
+    return json.dumps(_plain(data), indent=2)
 
 
 def _plain(data: Any) -> Any:

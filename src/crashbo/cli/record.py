@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crashbo.cli.options import JsonOption, StorageOption, StudyOption, print_json
+from crashbo.cli.options import ByOption, JsonOption, KeyOption, StorageOption, StudyOption, say_stored, to_json
 from crashbo.errors import InputError
 
 if TYPE_CHECKING:
     from crashbo.studies.study import Study
 
-NumberArgument = Annotated[int, typer.Argument(metavar="NUMBER", min=0, help="Of the trial.")]
+NumberArgument = Annotated[int, typer.Argument(metavar="NUMBER", min=0, max=2**31 - 1, help="Of the trial.")]
 ReasonOption = Annotated[str, typer.Option(help="In words.")]
 ParamsOption = Annotated[
     bool, typer.Option("--params", help="The point was never asked for: give name=value for each.")
@@ -31,6 +31,8 @@ def tell(
         typer.Argument(metavar="NUMBER VALUE [NAME=VALUE]...", help="Trial, cost, and a value for each constraint."),
     ],
     params: ParamsOption = False,
+    by: ByOption = "",
+    key: KeyOption = None,
     storage: StorageOption = None,
     study: StudyOption = None,
     json_output: JsonOption = False,
@@ -45,10 +47,10 @@ def tell(
     cost = parse_number("VALUE", plain[-1], "For a failed trial use `crashbo crash`.")
     seen = parse_constraints(opened.definition, rest)
     if params:
-        number = recording.add(opened, parse_params(opened.definition, point), cost, seen)
+        number = recording.add(opened, parse_params(opened.definition, point), cost, seen, key=key, by=by)
     else:
         number = _number(plain[0])
-        recording.tell(opened, number, cost, seen)
+        recording.tell(opened, number, cost, seen, key=key, by=by)
     _say(json_output, {"number": number, "status": "finished", "objective": cost, "constraints": rest}, short(cost))
 
 
@@ -62,6 +64,8 @@ def crash(
         bool, typer.Option("--transient", help="It says nothing about the params: offer them again.")
     ] = False,
     params: ParamsOption = False,
+    by: ByOption = "",
+    key: KeyOption = None,
     storage: StorageOption = None,
     study: StudyOption = None,
     json_output: JsonOption = False,
@@ -77,13 +81,13 @@ def crash(
     if transient and (params or rest):
         raise InputError("`--transient` must come with a trial's number only; nothing else is learned from it.")
     if params:
-        number = recording.add(opened, parse_params(opened.definition, point), None, seen, reason)
+        number = recording.add(opened, parse_params(opened.definition, point), None, seen, reason, key=key, by=by)
     elif transient:
         number = _number(plain[0])
-        recording.transient(opened, number, reason)
+        recording.transient(opened, number, reason, key=key, by=by)
     else:
         number = _number(plain[0])
-        recording.crash(opened, number, reason, seen)
+        recording.crash(opened, number, reason, seen, key=key, by=by)
     status = "transient" if transient else "crashed"
     said = {"number": number, "status": status, "constraints": rest, "reason": reason}
     _say(json_output, said, "failed in passing, its params will be offered again" if transient else "crashed")
@@ -101,6 +105,8 @@ def correct(
     reason: Annotated[
         str | None, typer.Option(help="In words; else a crash keeps its own.", show_default=False)
     ] = None,
+    by: ByOption = "",
+    key: KeyOption = None,
     storage: StorageOption = None,
     study: StudyOption = None,
     json_output: JsonOption = False,
@@ -118,7 +124,9 @@ def correct(
     cost = parse_number("VALUE", plain[1]) if valued else None
     seen = parse_constraints(opened.definition, rest)
     gone = tuple(clear or ())
-    now = recording.correct(opened, number, status=status, objective=cost, constraints=seen, clear=gone, reason=reason)
+    now = recording.correct(
+        opened, number, status=status, objective=cost, constraints=seen, clear=gone, reason=reason, key=key, by=by
+    )
     said = {"number": number, "status": status, "objective": cost, "constraints": rest, "reason": now.reason}
     without = f", without {' and '.join(gone)}" if gone else ""
     _say(
@@ -129,6 +137,7 @@ def correct(
 def delete(
     number: NumberArgument,
     reason: ReasonOption = "",
+    by: ByOption = "",
     storage: StorageOption = None,
     study: StudyOption = None,
     json_output: JsonOption = False,
@@ -136,12 +145,13 @@ def delete(
     """Leave a finished trial out; `crashbo restore` brings it back."""
     from crashbo.studies import recording
 
-    recording.correct(_open(storage, study), number, status="deleted", reason=reason)
+    recording.correct(_open(storage, study), number, status="deleted", reason=reason, by=by)
     _say(json_output, {"number": number, "status": "deleted", "reason": reason}, "deleted")
 
 
 def restore(
     number: NumberArgument,
+    by: ByOption = "",
     storage: StorageOption = None,
     study: StudyOption = None,
     json_output: JsonOption = False,
@@ -149,12 +159,12 @@ def restore(
     """Bring a deleted trial back."""
     from crashbo.studies import recording
 
-    recording.correct(_open(storage, study), number, status="restored")
+    recording.correct(_open(storage, study), number, status="restored", by=by)
     _say(json_output, {"number": number, "status": "restored"}, "restored")
 
 
 def _number(text: str) -> int:
-    if not text.isdigit():
+    if not (text.isascii() and text.isdigit()) or len(text) > 10:
         raise InputError(f"`NUMBER` must be the number of a trial; got {text!r}. `crashbo status` lists them.")
     return int(text)
 
@@ -170,9 +180,11 @@ def _check_words(plain: list[str], point: Any, params: bool, asked: list[str], n
 
 
 def _say(json_output: bool, said: dict[str, Any], words: str) -> None:
+    from crashbo.studies.values import visible
+
     if json_output:
-        print_json(said)
+        say_stored(to_json(said))
         return
     seen = "".join(f", {name} = {text}" for name, text in said.get("constraints", {}).items())
-    reason = f" ({said['reason']})" if said.get("reason") else ""
-    typer.echo(f"Trial {said['number']}: {words}{seen}{reason}.")
+    reason = f" ({visible(said['reason'])})" if said.get("reason") else ""
+    say_stored(f"Trial {said['number']}: {words}{seen}{reason}.")

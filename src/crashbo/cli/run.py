@@ -3,7 +3,7 @@
 import shutil
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +24,7 @@ from crashbo.cli.options import (
     StudyOption,
     UnitOption,
     print_json,
+    say,
 )
 from crashbo.cli.studies import MaximizeOption, SeedChoice, SpaceOption, define
 from crashbo.errors import InputError
@@ -83,7 +84,7 @@ def run(
 
     program = Program(tuple(command), timeout, codes, logs)
     with _display(opened, trials) as display:
-        runner = Runner(opened, program, trials, workers, display.notice)
+        runner = Runner(opened, program, trials, workers, display.notice, display.warn)
         with _stopping(runner.interrupt):
             interrupted = runner.run()
     _conclude(opened, json_output, interrupted)
@@ -157,9 +158,15 @@ class _Display:
             self.bar.update(self.task, words=self._words())
             return
         self.under_way.discard(asked.number)
-        words = f"trial {asked.number}: {_outcome(ending)}   {sentence(asked.params)}"
-        self.bar.console.print(words, markup=False, soft_wrap=True)
+        self.warn(f"trial {asked.number}: {_outcome(ending)}   {sentence(asked.params)}")
         self.update()
+
+    def warn(self, line: str) -> None:
+        """Print a line; if it cannot be printed the run goes on."""
+        from crashbo.studies.values import visible
+
+        with suppress(OSError):
+            self.bar.console.print(visible(line), markup=False, soft_wrap=True)
 
     def update(self) -> None:
         """Read the study, which other machines may work on too."""
@@ -219,4 +226,4 @@ def _conclude(study: "Study", json_output: bool, interrupted: bool) -> None:
     words = "Interrupted; the same command goes on from here. " if interrupted else ""
     typer.echo(f"{words}{tally['finished']} trials finished, {tally['crashed']} crashed.")
     if outlook is not None:
-        typer.echo(best_words(study.definition, outlook, seen))
+        say(best_words(study.definition, outlook, seen))

@@ -20,6 +20,7 @@ from crashbo.cli.options import (
     StudyOption,
     UnitOption,
     print_json,
+    say,
     split_values,
 )
 from crashbo.errors import InputError
@@ -64,7 +65,7 @@ def new(
     if json_output:
         print_json({"study": made.place.study, "storage": str(made.place), **to_file(definition)})
     else:
-        typer.echo(define_words(made))
+        say(define_words(made))
 
 
 def define(
@@ -156,7 +157,7 @@ def ask(
         if asked is not None:
             found.append(asked)
             if not json_output:  # a person may begin with the first while the others are computed
-                typer.echo(asked_words(opened.definition, asked))
+                say(asked_words(opened.definition, asked))
     if json_output:
         print_json([_asked_json(asked) for asked in found] if n > 1 else _asked_json(found[0]))
 
@@ -226,11 +227,11 @@ def best(storage: StorageOption = None, study: StudyOption = None, json_output: 
         trial = None if seen is None else {"number": seen.number, "objective": seen.objective, "params": seen.params}
         print_json({**vars(outlook.best), **outlook.to_json(), "best_trial": trial})
     else:
-        typer.echo(best_words(opened.definition, outlook, seen))
+        say(best_words(opened.definition, outlook, seen))
 
 
 def show(
-    number: Annotated[int, typer.Argument(metavar="NUMBER", min=0, help="Of the trial.")],
+    number: Annotated[int, typer.Argument(metavar="NUMBER", min=0, max=2**31 - 1, help="Of the trial.")],
     storage: StorageOption = None,
     study: StudyOption = None,
     json_output: JsonOption = False,
@@ -247,7 +248,7 @@ def show(
     if json_output:
         print_json(found)
     else:
-        typer.echo(trial_words(opened.definition, found))
+        say(trial_words(opened.definition, found))
 
 
 def import_(
@@ -272,11 +273,17 @@ def import_(
 
 def export(
     file: Annotated[Path | None, typer.Argument(help="Ends in .csv or .json; without it, CSV is printed.")] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Leave texts as they are that a spreadsheet would compute.")
+    ] = False,
     storage: StorageOption = None,
     study: StudyOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Write all trials as CSV, or the whole study as JSON."""
+    """Write all trials as CSV, or the whole study as JSON.
+
+    In CSV a ' goes before texts that a spreadsheet would take for a formula; `crashbo import` takes it away.
+    """
     import json
 
     if file is not None and file.suffix not in (".csv", ".json"):
@@ -285,7 +292,7 @@ def export(
     from crashbo.studies.transfer import export_csv, export_json
 
     whole = json_output if file is None else file.suffix == ".json"
-    text = json.dumps(export_json(opened), indent=2) + "\n" if whole else export_csv(opened)
+    text = json.dumps(export_json(opened), indent=2) + "\n" if whole else export_csv(opened, raw=raw)
     if file is None:
         typer.echo(text, nl=False)
     else:

@@ -7,7 +7,7 @@ from crashbo.integrations.optuna.records import Record
 from crashbo.parameters import Categorical, Int
 from crashbo.studies.definition import Definition
 from crashbo.studies.study import Study, best_seen, counts
-from crashbo.studies.values import short
+from crashbo.studies.values import short, visible
 
 if TYPE_CHECKING:
     from crashbo.studies.asking import Asked
@@ -89,16 +89,25 @@ def trial_words(definition: Definition, found: Mapping[str, Any]) -> str:
     """One trial with its history, from its JSON."""
     state = next((word for word in ("deleted", "skipped", "transient") if found[word]), found["status"])
     cost = "" if found["objective"] is None else f", {found['objective']:.8g}"
-    reason = f" ({found['reason']})" if found["reason"] else ""
+    reason = f" ({visible(found['reason'])})" if found["reason"] else ""
     lines = [f"Trial {found['number']}: {state}{cost}{reason}", *valued(definition, found["params"])]
     lines += [f"  {name}: {short(value)}" for name, value in found["constraints"].items()]
     if found.get("why"):
         lines.append(f"Why: {found['why']}")
-    for entry in found["corrections"]:
-        value = "" if entry["objective"] is None else f" {entry['objective']:.8g}"
-        why = f" ({entry['reason']})" if entry["reason"] else ""
-        lines.append(f"Corrected {entry['time']}: {entry['status']}{value}{why}")
+    if found["corrections"]:
+        lines.append(f"Recorded first{_entry_words(found['recorded_first'])}")
+    lines += [f"Corrected{_entry_words(entry)}" for entry in found["corrections"]]
     return "\n".join(lines)
+
+
+def _entry_words(entry: Mapping[str, Any]) -> str:
+    """When, what and why of an entry in a trial's history."""
+    time = f" {entry['time']}" if entry["time"] else ""
+    value = "" if entry["objective"] is None else f" {entry['objective']:.8g}"
+    seen = "".join(f", {name} {short(one)}" for name, one in entry["constraints"].items())
+    by = f", by {visible(entry['by'])}" if entry.get("by") else ""
+    why = f" ({visible(entry['reason'])})" if entry["reason"] else ""
+    return f"{time}: {entry['status']}{value}{seen}{by}{why}"
 
 
 def print_status(study: Study, records: Sequence[Record], outlook: "Outlook | None", last: int | None) -> None:
@@ -114,12 +123,13 @@ def print_status(study: Study, records: Sequence[Record], outlook: "Outlook | No
     done += f", {broken} broke a limit" if broken else ""
     skipped = sum(record.word == "skipped" for record in records)
     done += f", {skipped} skipped" if skipped else ""
-    console.print(f"Study {study.place.study!r} in {study.place}: {done}", soft_wrap=True)
+    console.print(visible(f"Study {study.place.study!r} in {study.place}: {done}"), markup=False, soft_wrap=True)
     if records:
         console.print(_table(study.definition, records[-last:] if last else records))
     if outlook is not None:
         seen = best_seen(study.definition, records)
-        console.print(best_words(study.definition, outlook, seen), markup=False, soft_wrap=True)
+        for line in best_words(study.definition, outlook, seen).split("\n"):
+            console.print(visible(line), markup=False, soft_wrap=True)
 
 
 def _table(definition: Definition, records: Sequence[Record]) -> Any:
@@ -131,7 +141,7 @@ def _table(definition: Definition, records: Sequence[Record]) -> Any:
     table.add_column("trial", justify="right", no_wrap=True)
     table.add_column("status", no_wrap=True)
     for name in (*definition.space, "objective", *definition.constraint_names):
-        table.add_column(Text(definition.label(name)), justify="right", min_width=6)
+        table.add_column(Text(visible(definition.label(name))), justify="right", min_width=6)
     table.add_column("reason", overflow="fold", ratio=1)
     for record in records:
         failed = record.failed_under(definition.constraints)
@@ -147,7 +157,7 @@ def _cells(definition: Definition, record: Record) -> list[str]:
         for name in definition.constraint_names
     ]
     cost = "" if record.objective is None else f"{record.objective:.6g}"
-    return [str(record.number), record.word, *params, cost, *seen, record.reason]
+    return [visible(cell) for cell in (str(record.number), record.word, *params, cost, *seen, record.reason)]
 
 
 def _seen(value: float | None) -> str:

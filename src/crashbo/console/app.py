@@ -2,9 +2,8 @@
 
 import asyncio
 import contextlib
-import csv
-import io
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib import resources
 from typing import Any
@@ -22,8 +21,9 @@ from crashbo.console.desk import TakenError
 from crashbo.console.forms import NAME_LIMIT, Form, FormError
 from crashbo.console.hub import Hub
 from crashbo.console.model import ModelError
-from crashbo.console.security import BODY_LIMIT, Guard, Policy
+from crashbo.console.security import BODY_LIMIT, TOO_MANY, Guard, Policy, client_of
 from crashbo.errors import CrashBOError, InputError
+from crashbo.integrations.optuna.records import OutdatedError
 from crashbo.studies.storage import StudyError
 from crashbo.studies.transfer import export_csv
 
@@ -36,8 +36,9 @@ _FILES = {
 }
 _ANSWER_SECONDS = 60.0  # a question to the model may wait behind a fit
 _HEARTBEAT_SECONDS = 15.0
+_BODY_SECONDS = 15.0  # for a whole request body
+_KEY = re.compile(r"[!-~]{1,100}")
 _LISTENERS = 100
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def make_app(hub: Hub, policy: Policy) -> Starlette:
@@ -67,14 +68,15 @@ def make_app(hub: Hub, policy: Policy) -> Starlette:
 async def _refused(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     known = {404: "There is nothing here. Open the console's first page.", 405: "This is not done that way."}
-    return JSONResponse({"error": known.get(status) or str(getattr(error, "detail", ""))}, status)
+    headers = getattr(error, "headers", None)
+    return JSONResponse({"error": known.get(status) or str(getattr(error, "detail", ""))}, status, headers)
 
 
 async def _explained(request: Request, error: Exception) -> Response:
     """An error on purpose: its sentence, and the fields it is about."""
     if isinstance(error, FormError):
         return JSONResponse({"error": "Nothing was stored: see beside the fields.", "fields": error.fields}, 422)
-    kinds = ((TakenError, 409), (ModelError, 503), (InputError, 422), (StudyError, 503))
+    kinds = ((TakenError, 409), (OutdatedError, 409), (ModelError, 503), (InputError, 422), (StudyError, 503))
     status = next((code for kind, code in kinds if isinstance(error, kind)), 500)
     return JSONResponse({"error": str(error)}, status)
 
@@ -107,7 +109,7 @@ def _read_routes(hub: Hub) -> list[Route]:
         return Response(text, media_type="application/json")
 
     async def trials(request: Request) -> Response:
-        text = await run_in_threadpool(lambda: without_formulas(export_csv(hub.study)))
+        text = await run_in_threadpool(export_csv, hub.study)
         head = {"content-disposition": 'attachment; filename="trials.csv"'}
         return Response(text, media_type="text/csv; charset=utf-8", headers=head)
 
@@ -179,24 +181,6 @@ async def _either(one: asyncio.Event, other: asyncio.Event, seconds: float) -> b
     return one.is_set()
 
 
-def without_formulas(text: str) -> str:
-    """Return CSV in which no text starts like a formula, which a spreadsheet would carry out."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([[_harmless(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline=""))])
-    return out.getvalue()
-
-
-def _harmless(cell: str) -> str:
-    if not cell.startswith(_FORMULA):
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return f"'{cell}"
-    return cell
-
-
 # --- writing -------------------------------------------------------------------------------------
 
 
@@ -208,17 +192,34 @@ async def read_body(request: Request) -> Any:
     """
     chunks, size = [], 0
     try:
-        async for chunk in request.stream():
-            size += len(chunk)
-            if size > BODY_LIMIT:
-                raise HTTPException(413, f"The request must have at most {BODY_LIMIT} bytes. Shorten the texts.")
-            chunks.append(chunk)
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > BODY_LIMIT:
+                    raise HTTPException(413, f"The request must have at most {BODY_LIMIT} bytes. Shorten the texts.")
+                chunks.append(chunk)
     except ClientDisconnect as error:
         raise HTTPException(400, "The request ended too early.") from error
+    except TimeoutError as error:
+        raise HTTPException(408, "The request took too long to arrive. Try again.", {"connection": "close"}) from error
     try:
-        return json.loads(b"".join(chunks).decode("utf-8"), parse_constant=_no_constant)
+        found = json.loads(b"".join(chunks).decode("utf-8"), parse_constant=_no_constant)
+        json.dumps(found, ensure_ascii=False).encode()  # half a character would reach the database
+        return found
     except (ValueError, RecursionError) as error:
         raise HTTPException(400, "The request must be JSON. Reload the page.") from error
+
+
+def key_of(request: Request) -> str | None:
+    """The key by which a repeated request is known.
+
+    Raises:
+        HTTPException: if it is no short text.
+    """
+    key = request.headers.get("idempotency-key")
+    if key is not None and not _KEY.fullmatch(key):
+        raise HTTPException(400, "The header Idempotency-Key must be up to 100 printable ASCII characters, no spaces.")
+    return key
 
 
 def _no_constant(text: str) -> Any:
@@ -228,12 +229,12 @@ def _no_constant(text: str) -> Any:
 def _write_routes(hub: Hub) -> list[Route]:
     desk = hub.desk
 
-    def recorded(write: Callable[[Form], int], *allowed: str) -> Callable[[Request], Awaitable[Response]]:
+    def recorded(write: Callable[[Form, str | None], int], *allowed: str) -> Callable[[Request], Awaitable[Response]]:
         """A handler that stores what came of a trial and waits for nothing else."""
 
         async def answer(request: Request) -> Response:
-            form = Form(await read_body(request), ("number", *allowed))
-            number = await run_in_threadpool(write, form)
+            form = Form(await read_body(request), ("number", "by", *allowed))
+            number = await run_in_threadpool(write, form, key_of(request))
             hub.wrote()
             return JSONResponse({"number": number})
 
@@ -244,9 +245,9 @@ def _write_routes(hub: Hub) -> list[Route]:
 
         async def answer(request: Request) -> Response:
             form = Form(await read_body(request), ("offer", "by"))
-            key, by = form.text("offer", 40), form.text("by", NAME_LIMIT)
+            offer, by = form.text("offer", 40), form.text("by", NAME_LIMIT)
             form.finish()
-            number = await run_in_threadpool(_claim, hub, write, key, by)
+            number = await run_in_threadpool(_claim, hub, write, offer, by, key_of(request))
             return JSONResponse({"number": number})
 
         return answer
@@ -255,7 +256,7 @@ def _write_routes(hub: Hub) -> list[Route]:
         form = Form(await read_body(request), ("params", "by"))
         params, by = form.params(hub.study.definition), form.text("by", NAME_LIMIT)
         form.finish()
-        number = await run_in_threadpool(desk.start, params, by)
+        number = await run_in_threadpool(desk.start, params, by, key_of(request))
         await run_in_threadpool(hub.refresh)
         return JSONResponse({"number": number})
 
@@ -266,18 +267,24 @@ def _write_routes(hub: Hub) -> list[Route]:
         "tell": recorded(desk.tell, "objective", "constraints"),
         "crash": recorded(desk.crash, "reason", "constraints"),
         "transient": recorded(desk.transient, "reason"),
-        "correct": recorded(desk.correct, "status", "objective", "constraints", "reason"),
+        "correct": recorded(desk.correct, "status", "objective", "constraints", "reason", "version"),
     }
     return [Route(f"/api/{name}", handler, methods=["POST"]) for name, handler in handlers.items()]
 
 
-def _claim(hub: Hub, write: Callable[..., int], key: str, by: str) -> int:
-    offer = hub.claim(key)
+def _claim(hub: Hub, write: Callable[..., int], name: str, by: str, key: str | None) -> int:
+    """Take or skip an offer; what the same request has done before is found by its key."""
     try:
-        number = write(offer, by)
-    finally:
-        hub.gone(offer)
-    return number
+        offer = hub.claim(name)
+        try:
+            return write(offer, by, key)
+        finally:
+            hub.gone(offer)
+    except TakenError:
+        before = hub.desk.find(key)
+        if before is None:
+            raise
+        return before
 
 
 def _login_route(policy: Policy) -> Route:
@@ -285,11 +292,21 @@ def _login_route(policy: Policy) -> Route:
         form = Form(await read_body(request), ("token",))
         token = form.text("token", 400)
         form.finish()
+        client = client_of(request.scope)
+        if policy.guesses.too_many(client):
+            return JSONResponse({"error": TOO_MANY[1]}, TOO_MANY[0])
         if not policy.knows(token):
+            policy.guesses.note(client)
             return JSONResponse({"error": "The token is wrong. Open the whole address that the console printed."}, 401)
         answer = JSONResponse({"ok": True})
-        secure = request.url.scheme == "https"
+        secure = "https" in (request.url.scheme, *_behind(request))
         answer.set_cookie(policy.cookie, policy.session, httponly=True, samesite="strict", secure=secure, path="/")
         return answer
 
     return Route("/api/login", login, methods=["POST"])
+
+
+def _behind(request: Request) -> tuple[str, str]:
+    """The scheme that a browser sees before a proxy: what the proxy says, and what the page's own address has."""
+    forwarded = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+    return forwarded, request.headers.get("origin", "").partition("://")[0].lower()

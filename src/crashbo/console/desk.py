@@ -9,13 +9,14 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.console.forms import REASON_LIMIT, Form
+from crashbo.console.forms import NAME_LIMIT, REASON_LIMIT, Form
 from crashbo.console.snapshot import BY, EXPECTED, Reader, find_row
 from crashbo.errors import CrashBOError, InputError
 from crashbo.integrations.optuna import records
-from crashbo.integrations.optuna.internals import set_param, set_state, set_user_attribute
-from crashbo.integrations.optuna.records import RETRY_OF, SKIPPED
+from crashbo.integrations.optuna.internals import trial_id
+from crashbo.integrations.optuna.records import RETRY_OF, SKIPPED, Correction
 from crashbo.integrations.optuna.space import distribution_of
+from crashbo.integrations.optuna.transactions import CREATED, Beginning, Ending, new_key, writer
 from crashbo.outcome import VIOLATED
 from crashbo.space import Space
 from crashbo.studies import recording
@@ -66,7 +67,13 @@ class Desk:
 
     # --- begin -----------------------------------------------------------------------------------
 
-    def take(self, offer: Offer, by: str = "") -> int:
+    def find(self, key: str | None) -> int | None:
+        """The number of the trial that a request of this key has begun; None if there is none."""
+        with self.study.guarded():
+            trials = self.study.inner.get_trials(deepcopy=False) if key else []
+        return next((one.number for one in trials if one.user_attrs.get(CREATED) == key), None)
+
+    def take(self, offer: Offer, by: str = "", key: str | None = None) -> int:
         """Start the trial of an offer, unless someone else did, here or in any other process.
 
         Trials are numbered by the storage, so of two that begin the same experiment at once the lower one has it.
@@ -80,8 +87,8 @@ class Desk:
         with self._lock:
             self._refuse_taken(offer, upto=None)
             if offer.waiting is not None:
-                return self._take_waiting(offer, offer.waiting, by)
-            number = recording.store(self.study, self._trial(offer, TrialState.RUNNING, by))
+                return self._take_waiting(offer, offer.waiting, by, key)
+            number = recording.store(self.study, self._trial(offer, TrialState.RUNNING, by), key)
             try:
                 self._refuse_taken(offer, upto=number)
             except TakenError:
@@ -89,21 +96,21 @@ class Desk:
                 raise
             return number
 
-    def skip(self, offer: Offer, by: str = "") -> int:
+    def skip(self, offer: Offer, by: str = "", key: str | None = None) -> int:
         """Record that nobody wants an offer; it is kept as a pruned trial, and not suggested again."""
         with self._lock:
             self._refuse_taken(offer, upto=None)
             if offer.waiting is not None:
-                self._skip_waiting(offer.waiting)
+                self._skip_waiting(offer.waiting, by)
                 return offer.waiting
-            return recording.store(self.study, self._trial(offer, TrialState.PRUNED, by))
+            return recording.store(self.study, self._trial(offer, TrialState.PRUNED, by), key)
 
-    def start(self, params: Mapping[str, Any], by: str = "") -> int:
-        """Start a trial with one's own values."""
+    def start(self, params: Mapping[str, Any], by: str = "", key: str | None = None) -> int:
+        """Start a trial with one's own values; with the same key it is started once."""
         beliefs = {"mode": "given", "why": "values that a person chose"}
         offer = Offer("", "", 0, self.study.definition.space.validate(params), beliefs)
         with self._lock:
-            return recording.store(self.study, self._trial(offer, TrialState.RUNNING, by))
+            return recording.store(self.study, self._trial(offer, TrialState.RUNNING, by), key)
 
     def _trial(self, offer: Offer, state: TrialState, by: str) -> FrozenTrial:
         marks: dict[str, Any] = {f"crashbo:{key}": value for key, value in offer.beliefs.items()}
@@ -131,67 +138,61 @@ class Desk:
     def _rows(self) -> tuple[Mapping[str, Any], ...]:
         return self._reader.read().rows
 
-    def _take_waiting(self, offer: Offer, number: int, by: str) -> int:
+    def _take_waiting(self, offer: Offer, number: int, by: str, key: str | None) -> int:
         """Start a trial of the queue; the storage lets one process do so."""
+        space = self.study.definition.space
+        params = {name: (offer.params[name], distribution_of(one)) for name, one in space.items()}
+        marks = self._trial(offer, TrialState.RUNNING, by).user_attrs
         trial = self.study.trial(number)
         with self.study.guarded():
-            try:
-                mine = set_state(self.study.inner, trial, TrialState.RUNNING)
-            except optuna.exceptions.UpdateFinishedTrialError:
-                mine = False
-            if not mine:
+            if not writer(self.study.inner).begin(trial_id(trial), Beginning(marks, params, key or new_key())):
                 raise TakenError(f"Someone else has just taken this one: it is trial {number}.")
-            for name, parameter in self.study.definition.space.items():
-                set_param(self.study.inner, trial, name, offer.params[name], distribution_of(parameter))
-            for key, value in self._trial(offer, TrialState.RUNNING, by).user_attrs.items():
-                set_user_attribute(self.study.inner, trial, key, value)
         return number
 
-    def _skip_waiting(self, number: int) -> None:
+    def _skip_waiting(self, number: int, by: str) -> None:
+        marks = {SKIPPED: "skipped"} | ({BY: by} if by else {})
         trial = self.study.trial(number)
+        ending = Ending(TrialState.PRUNED, None, marks, source=TrialState.WAITING)
         with self.study.guarded():
-            if trial.state != TrialState.WAITING:
+            if not writer(self.study.inner).finish(trial_id(trial), ending):
                 raise TakenError(f"Someone else has just taken this one: it is trial {number}.")
-            set_user_attribute(self.study.inner, trial, SKIPPED, "skipped")
-            set_state(self.study.inner, trial, TrialState.PRUNED)
 
     def _withdraw(self, number: int) -> None:
         """End a trial that lost the race; it is none."""
         trial = self.study.trial(number)
         with self.study.guarded():
-            set_user_attribute(self.study.inner, trial, SKIPPED, "taken by someone else")
-            set_state(self.study.inner, trial, TrialState.PRUNED)
+            marks = {SKIPPED: "taken by someone else"}
+            writer(self.study.inner).finish(trial_id(trial), Ending(TrialState.PRUNED, None, marks))
 
     # --- end -------------------------------------------------------------------------------------
 
-    def tell(self, form: Form) -> int:
+    def tell(self, form: Form, key: str | None = None) -> int:
         """Record a cost."""
-        number, cost = form.number(), form.objective()
+        number, cost, by = form.number(), form.objective(), form.text("by", NAME_LIMIT)
         seen = form.constraints(self.study.definition, all_needed=True)
         form.finish()
+        wanted = ("finished", cost, _stored(seen), "")
         with self._lock:
-            self._once(
-                number, ("finished", cost, _stored(seen), ""), lambda: recording.tell(self.study, number, cost, seen)
-            )
+            self._once(number, wanted, lambda: recording.tell(self.study, number, cost, seen, key=key, by=by))
         return number
 
-    def crash(self, form: Form) -> int:
+    def crash(self, form: Form, key: str | None = None) -> int:
         """Record a crash with its reason and what was seen before; all of it may be empty."""
-        number, reason = form.number(), form.text("reason", REASON_LIMIT)
+        number, reason, by = form.number(), form.text("reason", REASON_LIMIT), form.text("by", NAME_LIMIT)
         seen = form.constraints(self.study.definition, all_needed=False)
         form.finish()
         wanted = ("crashed", None, _stored(seen), reason)
         with self._lock:
-            self._once(number, wanted, lambda: recording.crash(self.study, number, reason, seen))
+            self._once(number, wanted, lambda: recording.crash(self.study, number, reason, seen, key=key, by=by))
         return number
 
-    def transient(self, form: Form) -> int:
+    def transient(self, form: Form, key: str | None = None) -> int:
         """Record a failure that does not count; its params are offered again."""
-        number, reason = form.number(), form.text("reason", REASON_LIMIT)
+        number, reason, by = form.number(), form.text("reason", REASON_LIMIT), form.text("by", NAME_LIMIT)
         form.finish()
         wanted: tuple[Any, ...] = ("transient", None, {}, reason)
         with self._lock:
-            self._once(number, wanted, lambda: recording.transient(self.study, number, reason))
+            self._once(number, wanted, lambda: recording.transient(self.study, number, reason, key=key, by=by))
         return number
 
     def _once(self, number: int, wanted: tuple[Any, ...], write: Callable[[], None]) -> None:
@@ -206,27 +207,24 @@ class Desk:
                 words = f"Trial {number} has a result already. Open it in the table of trials to correct it."
                 raise TakenError(words) from error
 
-    def correct(self, form: Form) -> int:
-        """Correct, delete or restore a finished trial; what was recorded before is kept."""
+    def correct(self, form: Form, key: str | None = None) -> int:
+        """Correct, delete or restore a finished trial; what was recorded before is kept.
+
+        A correction to a value is exactly what was said: a constraint left out counts as not seen.
+        """
         number, status = form.number(), form.word("status", CORRECTIONS)
-        reason = form.text("reason", REASON_LIMIT)
+        reason, by, version = form.text("reason", REASON_LIMIT), form.text("by", NAME_LIMIT), form.version()
         valued = status in ("finished", "crashed")
         cost = form.objective() if status == "finished" else None
         seen = form.constraints(self.study.definition, all_needed=status == "finished") if valued else {}
         form.finish()
-        with self._lock:
+        exact = Correction(status, cost, dict(seen), reason, by)
+        with self._lock, self.study.guarded():
             if valued:
-                self._replace(number, status, cost, seen, reason)
+                records.amend(self.study.inner, number, lambda before: exact, key=key, version=version)
             else:
-                recording.correct(self.study, number, status=status, reason=reason)
+                recording.correct(self.study, number, status=status, reason=reason, key=key, version=version, by=by)
         return number
-
-    def _replace(self, number: int, status: str, cost: float | None, seen: Mapping[str, Any], reason: str) -> None:
-        """Correct a trial to exactly what was said; a constraint left out counts as not seen."""
-        with self.study.guarded():
-            records.correct(
-                self.study.inner, number, status=status, objective=cost, constraints=dict(seen), reason=reason
-            )
 
 
 def same(space: Space, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -58,6 +58,13 @@ class Form:
             raise InputError("`number` must be the number of a trial. Reload the page.")
         return value
 
+    def version(self) -> int | None:
+        """How many corrections whoever makes this one has seen; None if it is not there."""
+        value = self._body.get("version")
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31):
+            raise InputError("`version` must be that of the trial as it was read. Reload the page.")
+        return value
+
     def text(self, field: str, limit: int) -> str:
         """A short text without control characters; empty if it is not there."""
         value = self._body.get(field, "")

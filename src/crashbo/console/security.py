@@ -2,8 +2,8 @@
 
 Four independent locks. The Host header must be an address or a name of this machine, so that no web site can point its
 own name here (DNS rebinding). Writes must come from the page itself: Origin, Sec-Fetch-Site and a header that other
-sites cannot set without asking. A token is needed unless only this machine can connect. The page may load and run
-nothing but its own files.
+sites cannot set without asking; or from a program that shows the token with each. A token is needed, on this machine
+too, where others may have accounts; guessing it is limited. The page may load and run nothing but its own files.
 """
 
 import hashlib
@@ -11,9 +11,10 @@ import ipaddress
 import logging
 import secrets
 import socket
+import time
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
+from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
@@ -24,6 +25,9 @@ from crashbo.errors import InputError
 MARK = "x-crashbo"
 BODY_LIMIT = 64 * 1024  # bytes
 _TOKEN_LENGTH = 16
+_WRONG_TOKENS, _WRONG_SECONDS = 10, 60.0  # how many wrong tokens an address may send in how long
+_ADDRESSES = 1000  # that are remembered for that
+TOO_MANY = (429, "Too many wrong tokens came from this address. Wait a minute, then use the one the console printed.")
 _UNEXPECTED = "The console has a problem; its terminal says more. Reload the page."
 _log = logging.getLogger("crashbo.console")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -51,13 +55,15 @@ class Policy:
         port: the console listens on.
         hosts: names and addresses by which it may be called.
         any_address: allow every literal address: those cannot be rebound.
-        token: that all but the page's own files need; empty if only this machine can connect.
+        token: that all but the page's own files need; empty if nobody needs one.
+        guesses: of the token that were wrong.
     """
 
     port: int
     hosts: frozenset[str]
     any_address: bool = False
     token: str = ""
+    guesses: "Guesses" = field(default_factory=lambda: Guesses())
 
     @property
     def cookie(self) -> str:
@@ -74,6 +80,32 @@ class Policy:
         return secrets.compare_digest(token.encode(), self.token.encode())
 
 
+@dataclass
+class Guesses:
+    """Wrong tokens by address.
+
+    Attributes:
+        allowed: how many in a minute.
+        seen: when they came.
+    """
+
+    allowed: int = _WRONG_TOKENS
+    seen: dict[str, deque[float]] = field(default_factory=dict)
+
+    def too_many(self, client: str) -> bool:
+        """Whether an address has to wait."""
+        found = self.seen.get(client)
+        while found and time.monotonic() - found[0] > _WRONG_SECONDS:
+            found.popleft()
+        return found is not None and len(found) >= self.allowed
+
+    def note(self, client: str) -> None:
+        """Remember a wrong token."""
+        if client not in self.seen and len(self.seen) >= _ADDRESSES:
+            self.seen.pop(next(iter(self.seen)))
+        self.seen.setdefault(client, deque(maxlen=max(self.allowed, 1))).append(time.monotonic())
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine can connect to an address."""
     if host == "localhost":
@@ -84,27 +116,32 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def make_policy(host: str, port: int, *, token: str | None = None, allowed: Sequence[str] = ()) -> Policy:
-    """Return what is allowed on an address; without a token one is drawn wherever others can connect.
+def make_policy(
+    host: str, port: int, *, token: str | None = None, allowed: Sequence[str] = (), without_token: bool = False
+) -> Policy:
+    """Return what is allowed on an address; a token is drawn if none is given.
 
     Args:
         host: to listen on.
         port: to listen on.
-        token: at least 16 characters; None: drawn if needed.
+        token: at least 16 characters; None: drawn.
         allowed: more names of this machine, of a proxy for example.
+        without_token: let everyone in who can connect; for this machine only.
 
     Raises:
-        InputError: if the token is too short.
+        InputError: if the token is too short, or lacks where others can connect.
     """
     if token is not None and len(token) < _TOKEN_LENGTH:
         raise InputError(f"`token` must have at least {_TOKEN_LENGTH} characters; got {len(token)}. Leave it out.")
     local = is_loopback(host)
+    if without_token and (token is not None or allowed or not local):
+        raise InputError("`--no-token` must come alone: with --token, --allow-host or another --host one is needed.")
     names = {*_LOOPBACK, *(name.lower() for name in allowed)}
     if not local:
         machine = socket.gethostname().lower()
         names |= {host.lower(), machine, f"{machine}.local", socket.getfqdn().lower()}
-    needed = "" if local else secrets.token_urlsafe(24)
-    return Policy(port, frozenset(names), not local, needed if token is None else token)
+    drawn = "" if without_token else secrets.token_urlsafe(24)
+    return Policy(port, frozenset(names), not local, drawn if token is None else token)
 
 
 # --- one request ---------------------------------------------------------------------------------
@@ -120,7 +157,7 @@ def refuse(policy: Policy, method: str, path: str, headers: Headers) -> tuple[in
     if path.startswith("/api/") and site not in ("same-origin", "none"):
         return 403, "Requests from other web sites are refused."
     if method == "POST":
-        found = _refuse_write(headers, site)
+        found = _refuse_write(headers, site, program=shows_token(policy, headers))
         if found is not None:
             return found
     if policy.token and path.startswith("/api/") and path != "/api/login" and not _has_token(policy, headers):
@@ -128,11 +165,17 @@ def refuse(policy: Policy, method: str, path: str, headers: Headers) -> tuple[in
     return None
 
 
-def _refuse_write(headers: Headers, site: str) -> tuple[int, str] | None:
+def shows_token(policy: Policy, headers: Headers) -> bool:
+    """Whether a program shows the right token; browsers show a cookie instead."""
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    return bool(policy.token) and kind.lower() == "bearer" and policy.knows(token.strip())
+
+
+def _refuse_write(headers: Headers, site: str, *, program: bool) -> tuple[int, str] | None:
     origin = headers.get("origin")
     if origin is not None and not _same_origin(origin, headers.get("host", "")):
         return 403, "Writes from other web sites are refused."
-    if site != "same-origin" or headers.get(MARK) != "1":
+    if not program and (site != "same-origin" or headers.get(MARK) != "1"):
         return 403, "Writes must come from the console's own page (header X-CrashBO: 1)."
     if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         return 415, "The body must be JSON (content-type application/json)."
@@ -168,17 +211,11 @@ def _same_origin(origin: str, host: str) -> bool:
 
 
 def _has_token(policy: Policy, headers: Headers) -> bool:
-    kind, _, token = headers.get("authorization", "").partition(" ")
-    if kind.lower() == "bearer":
-        return policy.knows(token.strip())
-    cookie: SimpleCookie = SimpleCookie()
-    try:
-        cookie.load(headers.get("cookie", ""))
-    except CookieError:
-        return False
-    return policy.cookie in cookie and secrets.compare_digest(
-        cookie[policy.cookie].value.encode(), policy.session.encode()
-    )
+    if "authorization" in headers:
+        return shows_token(policy, headers)
+    found = [pair.strip().partition("=") for pair in headers.get("cookie", "").split(";")]  # others' may be malformed
+    mine = [value.strip().strip('"') for name, _, value in found if name.strip() == policy.cookie]
+    return any(secrets.compare_digest(value.encode(), policy.session.encode()) for value in mine)
 
 
 class Guard:
@@ -205,7 +242,7 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        refusal = refuse(self.policy, scope["method"], scope["path"], Headers(scope=scope))
+        refusal = self._refuse(scope, Headers(scope=scope))
         if refusal is not None:
             await JSONResponse({"error": refusal[1]}, refusal[0])(scope, receive, protected)
             return
@@ -215,3 +252,18 @@ class Guard:
             _log.error("%s at %s: %s", type(error).__name__, scope["path"], error)
             if not started:
                 await JSONResponse({"error": _UNEXPECTED}, 500)(scope, receive, protected)
+
+    def _refuse(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+        """Why a request is not allowed; whoever guesses tokens has to wait."""
+        client, guesses = client_of(scope), self.policy.guesses
+        if "authorization" in headers and guesses.too_many(client):
+            return TOO_MANY
+        refusal = refuse(self.policy, scope["method"], scope["path"], headers)
+        if refusal is not None and refusal[0] == 401 and "authorization" in headers:
+            guesses.note(client)
+        return refusal
+
+
+def client_of(scope: Scope) -> str:
+    """The address of whoever asks."""
+    return str(scope["client"][0]) if scope.get("client") else ""

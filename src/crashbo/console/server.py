@@ -3,14 +3,17 @@
 import contextlib
 import logging
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import quote
 
 import uvicorn
 
 from crashbo.console.app import make_app
+from crashbo.console.doors import Door
 from crashbo.console.hub import Hub
 from crashbo.console.model import Model, ModelProcess
 from crashbo.console.security import Policy, is_loopback, make_policy
@@ -18,7 +21,6 @@ from crashbo.errors import InputError
 from crashbo.studies.study import Study
 
 _HEADER_LIMIT = 16 * 1024  # bytes
-_CONNECTIONS = 300
 
 
 @dataclass(frozen=True)
@@ -28,14 +30,24 @@ class Address:
     Attributes:
         host: an address or a name.
         port: 0 for any that is free.
-        token: None: drawn if others can connect.
+        token: None: drawn.
         allowed: more names of this machine.
+        without_token: let everyone in who can connect; for this machine only.
+        certificate: file of a TLS certificate; None: HTTP.
+        key: file of its key; None: it is in the same file.
     """
 
     host: str = "127.0.0.1"
     port: int = 8765
     token: str | None = None
     allowed: tuple[str, ...] = ()
+    without_token: bool = False
+    certificate: Path | None = None
+    key: Path | None = None
+
+    @property
+    def scheme(self) -> str:
+        return "http" if self.certificate is None else "https"
 
 
 def listen(address: Address) -> socket.socket:
@@ -57,11 +69,11 @@ def listen(address: Address) -> socket.socket:
     return found
 
 
-def link(policy: Policy, host: str) -> str:
+def link(policy: Policy, host: str, scheme: str = "http") -> str:
     """The address to open; the token stands behind #, which browsers keep to themselves."""
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host
     shown = f"[{name}]" if ":" in name else name
-    return f"http://{shown}:{policy.port}/" + (f"#token={quote(policy.token, safe='')}" if policy.token else "")
+    return f"{scheme}://{shown}:{policy.port}/" + (f"#token={quote(policy.token, safe='')}" if policy.token else "")
 
 
 def serve(study: Study, address: Address, *, announce: Callable[[str], None], model: Model | None = None) -> None:
@@ -75,7 +87,7 @@ def serve(study: Study, address: Address, *, announce: Callable[[str], None], mo
     """
     with listen(address) as found:
         server, policy = _server(study, address, found.getsockname()[1], model)
-        opened = link(policy, address.host)
+        opened = link(policy, address.host, address.scheme)
         server.ready = lambda: announce(opened)
         server.run(sockets=[found])
 
@@ -92,7 +104,7 @@ def serving(study: Study, address: Address | None = None, *, model: Model | None
         thread.start()
         ready.wait(30)
         try:
-            yield link(policy, address.host)
+            yield link(policy, address.host, address.scheme)
         finally:
             server.should_exit = True
             thread.join(15)
@@ -110,7 +122,10 @@ class _Server(uvicorn.Server):
 
 
 def _server(study: Study, address: Address, port: int, model: Model | None) -> tuple[_Server, Policy]:
-    policy = make_policy(address.host, port, token=address.token, allowed=address.allowed)
+    policy = make_policy(
+        address.host, port, token=address.token, allowed=address.allowed, without_token=address.without_token
+    )
+    _check_certificate(address)
     hub = Hub(study, model or ModelProcess(study.place))
     logging.getLogger("crashbo.console").setLevel(logging.INFO)
     config = uvicorn.Config(
@@ -121,14 +136,30 @@ def _server(study: Study, address: Address, port: int, model: Model | None) -> t
         date_header=False,
         proxy_headers=False,
         ws="none",
-        http="h11",
+        http=Door,
         loop="asyncio",
         lifespan="on",
-        limit_concurrency=_CONNECTIONS,
+        ssl_certfile=address.certificate,
+        ssl_keyfile=address.key,
         h11_max_incomplete_event_size=_HEADER_LIMIT,
         timeout_graceful_shutdown=3,
     )
     return _Server(config), policy
+
+
+def _check_certificate(address: Address) -> None:
+    """Refuse a certificate that cannot be used, before anything is served."""
+    if address.certificate is None:
+        if address.key is not None:
+            raise InputError("`--tls-key` must come with --tls-cert; got no certificate.")
+        return
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(address.certificate, address.key)
+    except OSError as error:  # SSL errors are of that kind too
+        raise InputError(
+            f"`--tls-cert` must be a certificate, with its key in the same file or as --tls-key; got "
+            f"{address.certificate} ({error})."
+        ) from error
 
 
 def is_open(address: Address) -> bool:

@@ -11,7 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.console.words import why
 from crashbo.integrations.optuna import records
-from crashbo.integrations.optuna.records import CONSTRAINT, CRASH, SKIPPED, TRANSIENT, Record
+from crashbo.integrations.optuna.records import SKIPPED, Record
 from crashbo.parameters import Categorical, Int, Parameter
 from crashbo.studies.definition import Definition
 from crashbo.studies.study import Study, best_seen, counts
@@ -115,6 +115,7 @@ def make_row(
         "ended": _time(trial.datetime_complete),
         "expected": marks.get(EXPECTED),
         "history": _history(trial, changes),
+        "version": len(changes),
         "why": why(beliefs),
         "success_probability": beliefs.get("success_probability"),
         "thresholds": beliefs.get("thresholds") or {},
@@ -148,23 +149,7 @@ def _time(moment: Any) -> str | None:
 
 def _history(trial: FrozenTrial, changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What was recorded first, and every correction; empty for a trial that was never corrected."""
-    return [_first(trial), *(dict(one) for one in changes)] if changes else []
-
-
-def _first(trial: FrozenTrial) -> dict[str, Any]:
-    """What was recorded when the trial ended, in the shape of a correction."""
-    marks = trial.user_attrs
-    finished = trial.state == TrialState.COMPLETE
-    words = {"finished": finished, "skipped": SKIPPED in marks, "transient": TRANSIENT in marks}
-    status = next((word for word, holds in words.items() if holds), "crashed")
-    prefix = len(CONSTRAINT)
-    return {
-        "time": _time(trial.datetime_complete),
-        "status": status,
-        "objective": trial.value if finished else None,
-        "constraints": {key[prefix:]: value for key, value in marks.items() if key.startswith(CONSTRAINT)},
-        "reason": str(marks.get(TRANSIENT, "") if status == "transient" else marks.get(CRASH, "")),
-    }
+    return [records.first_recorded(trial), *(dict(one) for one in changes)] if changes else []
 
 
 # --- the study itself ------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What the model says about a study, as plain numbers for the page."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from crashbo.console.snapshot import Reader, Snapshot
 from crashbo.errors import InputError, NumericalError
 from crashbo.history import OBJECTIVE
-from crashbo.integrations.optuna.records import Record
-from crashbo.optimizer import Optimizer, Reason, Suggestion
+from crashbo.integrations.optuna.records import worth_another_try
+from crashbo.optimizer import Optimizer
 from crashbo.plots.views import View
 from crashbo.space import Space
 from crashbo.strategies.words import describe_places
 from crashbo.studies.asking import use_sampler
 from crashbo.studies.study import Study
+from crashbo.suggestion import Reason, Suggestion
 
 CELLS, STEPS = 41, 101  # of a map along each axis, of a line
 _SKIPS = 20  # how many skipped suggestions are kept away from
@@ -100,7 +101,7 @@ class Thinker:
 
     def _offer(self) -> dict[str, Any]:
         """What to try next: what is in the queue, else a transient failure again, else what the model says."""
-        queued, again = self._queued(), _transient(self._seen.records)
+        queued, again = self._queued(), worth_another_try(self._seen.records)
         if queued is not None:
             number, params = queued
             return self._described(params, {"mode": "given", "why": "someone put it in the queue"}, waiting=number)
@@ -245,10 +246,3 @@ def beliefs_of(why: Reason) -> dict[str, Any]:
     if why.relation:
         found["relation"] = dict(why.relation)
     return found
-
-
-def _transient(records: Sequence[Record]) -> Record | None:
-    """The first transient failure that no trial tries again yet."""
-    claimed = {record.retry_of for record in records}
-    waiting = (record for record in records if record.transient and record.params)
-    return next((record for record in waiting if record.number not in claimed), None)

@@ -11,12 +11,13 @@ from typing import Any
 
 from crashbo.errors import InputError
 from crashbo.integrations._ax_problem import Output, Problem, read_problem
-from crashbo.optimizer import Best, Optimizer, Reason
+from crashbo.optimizer import Optimizer
 from crashbo.options import Options, options_from_json
 from crashbo.outcome import CRASHED, VIOLATED, Constraint
 from crashbo.settings import Settings as EngineSettings
 from crashbo.settings import strategy_in
 from crashbo.strategies.base import Limit
+from crashbo.suggestion import Best, Reason, Suggestion
 
 try:
     from ax.core.base_trial import BaseTrial, TrialStatus
@@ -386,9 +387,8 @@ def _check_seen(index: int, outputs: Sequence[Output], values: Mapping[str, floa
 
 def _resumed(optimizer: Optimizer, asked: int, pending: Sequence[Mapping[str, Any]]) -> Optimizer:
     """The same optimizer after so many suggestions, of which these are out."""
-    why = asdict(Reason("given"))
-    out = [{"number": number, "params": dict(params), "why": why} for number, params in enumerate(pending)]
-    resumed = Optimizer.from_json(optimizer.to_json() | {"pending": out, "asked": max(asked, len(out))})
+    out = [Suggestion(params, number, Reason("given")) for number, params in enumerate(pending)]
+    resumed = Optimizer.restore(replace(optimizer.saved, pending=out, asked=max(asked, len(out))))
     resumed.adopt(optimizer)
     return resumed
 

@@ -36,7 +36,8 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from crashbo.optimizer import Best, Optimizer
+    from crashbo.optimizer import Optimizer
+    from crashbo.suggestion import Best
 
 __all__ = ["CrashBOSearch", "crashing", "to_space"]
 

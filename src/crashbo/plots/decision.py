@@ -7,8 +7,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.optimizer import Optimizer, Suggestion
+from crashbo.optimizer import Optimizer
 from crashbo.strategies.base import Surrogate
+from crashbo.suggestion import Suggestion
 
 Array: TypeAlias = NDArray[np.float64]
 _CHUNK = 4096  # points at a time

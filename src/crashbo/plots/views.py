@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from crashbo.errors import InputError
 from crashbo.history import OBJECTIVE
 from crashbo.minimization import Result
-from crashbo.optimizer import Best, Optimizer
+from crashbo.optimizer import Optimizer
 from crashbo.outcome import Trial
 from crashbo.plots.decision import Decision, decide
 from crashbo.space import Space
 from crashbo.strategies.base import Limit, Surrogate
+from crashbo.suggestion import Best
 
 Array: TypeAlias = NDArray[np.float64]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from crashbo.history import OBJECTIVE
-from crashbo.optimizer import Suggestion
 from crashbo.outcome import Trial
 from crashbo.parameters import Categorical, Int, Parameter
 from crashbo.plots.importance import Importance
 from crashbo.plots.views import View
 from crashbo.strategies.base import Limit
 from crashbo.strategies.words import describe_limit, describe_places
+from crashbo.suggestion import Suggestion
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,14 @@ from optuna.distributions import BaseDistribution, FloatDistribution, IntDistrib
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import CrashBOError
-from crashbo.integrations.optuna.internals import add_trial, live_trial
+from crashbo.integrations.optuna.internals import live_trial, study_id, trial_id
 from crashbo.integrations.optuna.space import distribution_of
+from crashbo.integrations.optuna.transactions import Beginning, new_key, writer
 from crashbo.studies import recording
+from crashbo.studies.patience import patience_of
 from crashbo.studies.storage import StudyError
 from crashbo.studies.study import Study
-from crashbo.studies.workers import WORKER, Watch, has_suggestion, is_gone, me, under_way
+from crashbo.studies.workers import WORKER, Watch, has_suggestion, is_gone, mark_of, me, under_way
 
 if TYPE_CHECKING:
     from crashbo.integrations.optuna import CrashBOSampler
@@ -28,6 +30,10 @@ _SHORTEST, _LONGEST = 0.02, 1.0  # seconds between two looks
 _PATIENCE = 60.0  # seconds without a sign of life before a trial that got no suggestion is given up
 _PATIENCE_HERE = 900.0  # the same if its process is there to see: its model may take long, or the machine is busy
 _TRIES = 5  # if others give our trial up while its suggestion is computed
+
+
+class _GivenUpError(CrashBOError, RuntimeError):
+    """Another worker ended our trial while its suggestion was computed."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +94,7 @@ def ask(
             begun(trial.number, worker)
         try:
             return _ask_for(study, trial, needed, watch)
-        except optuna.exceptions.UpdateFinishedTrialError:
+        except _GivenUpError:
             continue  # another worker took us for lost
     raise StudyError(
         f"Other workers gave up waiting for a suggestion, {_TRIES} times in a row. The machine may be too busy: use "
@@ -105,7 +111,7 @@ def _ask_for(
         if needed is not None and not needed(study, trial.number):
             recording.transient(study, trial.number, "not needed any more")
             return None
-        params = {name: _suggest(trial, name, distribution_of(one)) for name, one in study.definition.space.items()}
+        params = _suggest_all(study, trial)
     except BaseException:
         _withdraw(study, trial.number)
         raise
@@ -130,12 +136,13 @@ def use_sampler(study: Study, n_trials: int | None = None) -> "CrashBOSampler":
 def _new_trial(study: Study, worker: Mapping[str, Any]) -> optuna.Trial:
     """A running trial without params: one that was put in the queue, or a new one, marked in the same step."""
     with study.guarded():
-        if study.inner.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
-            trial = study.inner.ask()
-            trial.set_user_attr(WORKER, dict(worker))
-            return trial
+        for waiting in study.inner.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
+            if writer(study.inner).begin(trial_id(waiting), Beginning({WORKER: dict(worker)})):
+                return live_trial(study.inner, trial_id(waiting))
         marked = optuna.trial.create_trial(state=TrialState.RUNNING, user_attrs={WORKER: dict(worker)})
-        return live_trial(study.inner, add_trial(study.inner, marked))
+        made = writer(study.inner).create(study_id(study.inner), marked, new_key())
+        study.inner.get_trials(deepcopy=False)  # Optuna's cache must know a trial before its params are written
+        return live_trial(study.inner, made)
 
 
 def _wait_for_turn(study: Study, number: int, watch: Watch) -> None:
@@ -147,7 +154,8 @@ def _wait_for_turn(study: Study, number: int, watch: Watch) -> None:
         ahead = [one for one in trials if one.number < number and not has_suggestion(study, one)]
         if not ahead:
             return
-        life = {(one.number, one.user_attrs.get(WORKER, {}).get("beat", 0)) for one in ahead}
+        away = patience_of(study.inner).outages  # nobody could show a sign of life meanwhile
+        life = {(one.number, (mark_of(one) or {}).get("beat", 0)) for one in ahead} | {(-1, away)}
         first = min(ahead, key=lambda one: one.number)
         if life != before:
             before, since, pause = life, time.monotonic(), _SHORTEST
@@ -160,7 +168,7 @@ def _wait_for_turn(study: Study, number: int, watch: Watch) -> None:
 
 def _patience(trial: FrozenTrial) -> float:
     """How long to wait for a trial's suggestion without a sign of life."""
-    worker = trial.user_attrs.get(WORKER)
+    worker = mark_of(trial)
     return _PATIENCE_HERE if worker is not None and is_gone(worker) is False else _PATIENCE
 
 
@@ -170,6 +178,15 @@ def _withdraw(study: Study, number: int) -> None:
         recording.transient(study, number, "withdrawn before it was suggested")
     except CrashBOError:
         return
+
+
+def _suggest_all(study: Study, trial: optuna.Trial) -> dict[str, Any]:
+    """What to try; this computes the suggestion and stores it."""
+    with study.guarded(reading=False):
+        try:
+            return {name: _suggest(trial, name, distribution_of(one)) for name, one in study.definition.space.items()}
+        except optuna.exceptions.UpdateFinishedTrialError as error:
+            raise _GivenUpError("Another worker gave this trial up.") from error
 
 
 def _suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> Any:

@@ -9,8 +9,9 @@ from crashbo.studies.asking import use_sampler
 from crashbo.studies.study import Study, counts
 
 if TYPE_CHECKING:
-    from crashbo.optimizer import Best, Optimizer
+    from crashbo.optimizer import Optimizer
     from crashbo.strategies.base import Limit, Relation
+    from crashbo.suggestion import Best
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def fitted(study: Study) -> "tuple[Optimizer, list[int]]":
     if not tally["finished"] + tally["crashed"]:
         raise InputError("`study` must have a trial that is told before there is a best guess. Run one.")
     sampler = use_sampler(study)
-    with study.guarded():
+    with study.guarded(reading=False):
         optimizer: Optimizer = sampler.optimizer(study.inner)
     numbers = [one.number for one in records if one.status in ("finished", "crashed")]
     return optimizer, numbers if len(numbers) == len(optimizer.trials) else list(range(len(optimizer.trials)))

@@ -19,6 +19,7 @@ from crashbo.studies.asking import Asked
 from crashbo.studies.definition import Definition
 from crashbo.studies.outputs import Said, read_output
 from crashbo.studies.values import show
+from crashbo.studies.workers import TOKEN
 
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}|\{([^\W\d]\w*)\}")
 _RESERVED = ("PARAMS", "TRIAL", "STUDY", "STORAGE")
@@ -58,6 +59,11 @@ class Ending:
     objective: float | None = None
     constraints: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it says something about the params."""
+        return self.status in ("finished", "crashed")
 
 
 def fill(words: Sequence[str], definition: Definition, params: Mapping[str, Any], number: int) -> list[str]:
@@ -111,7 +117,7 @@ def execute(
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
-                env=os.environ | environment(asked.params, asked.number),
+                env=os.environ | environment(asked.params, asked.number) | {TOKEN: str(asked.worker.get("token", ""))},
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:

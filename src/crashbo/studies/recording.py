@@ -1,4 +1,8 @@
-"""Record what came of a trial: told, crashed, transient, corrected, deleted."""
+"""Record what came of a trial: told, crashed, transient, corrected, deleted.
+
+Each of these is one transaction (see `crashbo.integrations.optuna.transactions`) and carries a key: with the same key
+the same thing is stored once, however often it is asked for.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -8,15 +12,24 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import InputError
 from crashbo.integrations.optuna import records
-from crashbo.integrations.optuna.internals import add_trial, live_trial
-from crashbo.integrations.optuna.records import CONSTRAINT, CRASH, Record
+from crashbo.integrations.optuna.internals import stored_trial, study_id, trial_id
+from crashbo.integrations.optuna.records import TOLD_BY, Correction, Record
 from crashbo.integrations.optuna.space import distribution_of
+from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH, TOLD, TRANSIENT, Ending, new_key, writer
 from crashbo.outcome import CRASHED, VIOLATED, check_outcome
 from crashbo.studies.storage import StudyError
 from crashbo.studies.study import Study
 
 
-def tell(study: Study, number: int, objective: float, constraints: Mapping[str, Any] | None = None) -> None:
+def tell(
+    study: Study,
+    number: int,
+    objective: float,
+    constraints: Mapping[str, Any] | None = None,
+    *,
+    key: str | None = None,
+    by: str = "",
+) -> None:
     """Record the cost of a trial that was asked for.
 
     Args:
@@ -24,34 +37,54 @@ def tell(study: Study, number: int, objective: float, constraints: Mapping[str, 
         number: of the trial.
         objective: its cost.
         constraints: value or `crashbo.VIOLATED` for every constraint of the study.
+        key: of this result; the same one again changes nothing.
+        by: who says so.
 
     Raises:
         InputError: and nothing is written.
     """
-    values = dict(constraints or {})
-    cost, _ = check_outcome(objective, values, study.definition.constraints)
-    trial = _running(study, number)
-    with study.guarded():
-        records.report(trial, **values)
-        _finish(study, trial, TrialState.COMPLETE, cost)
+    cost, seen = check_outcome(objective, dict(constraints or {}), study.definition.constraints)
+    _finish(study, number, Ending(TrialState.COMPLETE, cost, _marks(seen, by), key or new_key()))
 
 
-def crash(study: Study, number: int, reason: str = "", constraints: Mapping[str, Any] | None = None) -> None:
+def crash(
+    study: Study,
+    number: int,
+    reason: str = "",
+    constraints: Mapping[str, Any] | None = None,
+    *,
+    key: str | None = None,
+    by: str = "",
+) -> None:
     """Record that a trial crashed, with what was seen before."""
-    values = dict(constraints or {})
-    check_outcome(CRASHED, values, study.definition.constraints)
-    trial = _running(study, number)
-    with study.guarded():
-        records.report_crash(trial, reason, **values)
-        _finish(study, trial, TrialState.FAIL)
+    _, seen = check_outcome(CRASHED, dict(constraints or {}), study.definition.constraints)
+    marks = {CRASH: check_text("reason", reason)} | _marks(seen, by)
+    _finish(study, number, Ending(TrialState.FAIL, None, marks, key or new_key()))
 
 
-def transient(study: Study, number: int, reason: str = "") -> None:
+def transient(study: Study, number: int, reason: str = "", *, key: str | None = None, by: str = "") -> None:
     """Record that a trial failed for a reason that teaches nothing: its params are offered again."""
-    trial = _running(study, number, complete=False)
-    with study.guarded():
-        records.report_transient(trial, reason)
-        _finish(study, trial, TrialState.FAIL)
+    marks = {TRANSIENT: check_text("reason", reason)} | _marks({}, by)
+    _finish(study, number, Ending(TrialState.FAIL, None, marks, key or new_key()), complete=False)
+
+
+def check_text(name: str, text: str) -> str:
+    """Return a text that a database can hold.
+
+    Raises:
+        InputError: if it has bytes that are no characters.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"`{name}` must be a text; got bytes that are no characters, {text!r}.") from error
+    return text
+
+
+def _marks(seen: Mapping[str, float | None], by: str) -> dict[str, Any]:
+    """Constraints, and who says so, as they stand on a trial."""
+    marks: dict[str, Any] = {CONSTRAINT + name: "violated" if one is None else one for name, one in seen.items()}
+    return marks | ({TOLD_BY: check_text("by", by)} if by else {})
 
 
 def add(
@@ -60,6 +93,9 @@ def add(
     objective: float | None,
     constraints: Mapping[str, Any] | None = None,
     reason: str = "",
+    *,
+    key: str | None = None,
+    by: str = "",
 ) -> int:
     """Record a trial that was never asked for, in one step.
 
@@ -69,17 +105,27 @@ def add(
         objective: its cost, None if it crashed.
         constraints: value or `crashbo.VIOLATED`; all of them unless it crashed.
         reason: of a crash.
+        key: of this trial; the same one again makes no other.
+        by: who says so.
 
     Returns:
         The number of the new trial.
     """
-    return store(study, make_trial(study, params, objective, constraints, reason))
+    return store(study, make_trial(study, params, objective, constraints, reason, by), key)
 
 
-def store(study: Study, trial: FrozenTrial) -> int:
-    """Store a whole trial in one step and return its number."""
+def store(study: Study, trial: FrozenTrial, key: str | None = None) -> int:
+    """Store a whole trial in one step and return its number; with a key that is there already, that of its trial.
+
+    Raises:
+        InputError: if the key was used for other params.
+    """
     with study.guarded():
-        return add_trial(study.inner, trial).number
+        made = writer(study.inner).create(study_id(study.inner), trial, key or new_key())
+        found = stored_trial(study.inner, made)
+    if key is not None and found.params != trial.params:
+        raise InputError(f"`key` must be used for one trial only; trial {found.number} has it and other params.")
+    return found.number
 
 
 def make_trial(
@@ -88,14 +134,15 @@ def make_trial(
     objective: float | None,
     constraints: Mapping[str, Any] | None = None,
     reason: str = "",
+    by: str = "",
 ) -> FrozenTrial:
     """Check a whole trial and return it, ready to be stored."""
     checked = study.definition.space.validate(params)
     outcome = CRASHED if objective is None else objective
     cost, seen = check_outcome(outcome, dict(constraints or {}), study.definition.constraints)
-    marks: dict[str, Any] = {CONSTRAINT + name: "violated" if one is None else one for name, one in seen.items()}
+    marks = _marks(seen, by)
     if cost is None:
-        marks[CRASH] = reason
+        marks[CRASH] = check_text("reason", reason)
     state = TrialState.FAIL if cost is None else TrialState.COMPLETE
     distributions = {name: distribution_of(one) for name, one in study.definition.space.items()}
     return optuna.trial.create_trial(
@@ -112,6 +159,9 @@ def correct(
     constraints: Mapping[str, Any] | None = None,
     clear: Collection[str] = (),
     reason: str | None = None,
+    key: str | None = None,
+    version: int | None = None,
+    by: str = "",
 ) -> Record:
     """Correct a finished trial; what was recorded before is kept. See `records.correct` for the statuses.
 
@@ -123,30 +173,44 @@ def correct(
         constraints: those that are not given stay as they were.
         clear: constraints whose values are taken back: they were never seen. Only a crashed trial may lack one.
         reason: in words; None: that of a crash which stays one is kept.
+        key: of this correction; the same one again changes nothing.
+        version: how many corrections whoever makes this one has seen; None: it does not matter.
+        by: who says so.
 
     Raises:
+        OutdatedError: if the trial has been corrected meanwhile; nothing is written.
         InputError: and nothing is written.
     """
     if not study.trial(number).state.is_finished():
         raise InputError(f"`number` must be a finished trial; got {number}, which is not. Use `tell` or `crash`.")
-    before = next(record for record in study.records() if record.number == number)
-    values: dict[str, Any] = {
-        name: VIOLATED if value is None else value
-        for name, value in before.constraints.items()
-        if name in study.definition.constraint_names
-    }
-    values = _cleared(study, number, values, clear, constraints or {}) | dict(constraints or {})
+    said, given = check_text("by", by), dict(constraints or {})
+
+    def make(before: Record) -> Correction:
+        values = _corrected_values(study, number, before, clear, given)
+        _check_deletion(number, status, before)
+        if status in ("finished", "crashed"):
+            check_outcome(CRASHED if objective is None else objective, values, study.definition.constraints)
+        kept = before.reason if status == before.status == "crashed" else ""
+        words = kept if reason is None else check_text("reason", reason)
+        return Correction(status, objective, values, words, said)
+
+    with study.guarded():
+        return records.amend(study.inner, number, make, key=key, version=version)
+
+
+def _corrected_values(
+    study: Study, number: int, before: Record, clear: Collection[str], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Constraint values after a correction."""
+    known = study.definition.constraint_names
+    values = {name: VIOLATED if value is None else value for name, value in before.constraints.items() if name in known}
+    return _cleared(study, number, values, clear, given) | dict(given)
+
+
+def _check_deletion(number: int, status: str, before: Record) -> None:
     if status in ("deleted", "restored") and (status == "deleted") == before.deleted:
         state = "is deleted already" if before.deleted else "is not deleted"
         raise InputError(f"`number` must be a trial that can be {status}; {number} {state}.")
-    if status in ("finished", "crashed"):
-        check_outcome(CRASHED if objective is None else objective, values, study.definition.constraints)
-    if reason is None:
-        reason = before.reason if status == before.status == "crashed" else ""
-    with study.guarded():
-        return records.correct(
-            study.inner, number, status=status, objective=objective, constraints=values, reason=reason
-        )
 
 
 def _cleared(
@@ -171,10 +235,34 @@ def history(study: Study, number: int) -> list[dict[str, Any]]:
         return records.corrections(study.inner).get(number, [])
 
 
-def _running(study: Study, number: int, complete: bool = True) -> optuna.Trial:
-    """The trial, if it is running and, unless `complete` is off, has all its params."""
+def _finish(study: Study, number: int, ending: Ending, *, complete: bool = True) -> None:
+    """End a trial that is under way, in one transaction.
+
+    Args:
+        study: of the trial.
+        number: of the trial.
+        ending: what to write.
+        complete: whether it must have all its params.
+
+    Raises:
+        InputError: if it is not under way.
+        StudyError: if another process was faster.
+    """
+    found = _under_way(study, number, ending, complete)
+    if found is None:
+        return
+    with study.guarded():
+        if not writer(study.inner).finish(trial_id(found), ending):
+            raise StudyError(f"Trial {number} has been finished by another process meanwhile.")
+
+
+def _under_way(study: Study, number: int, ending: Ending, complete: bool) -> FrozenTrial | None:
+    """The trial if it can be ended; None if this very ending is stored already."""
     found = study.trial(number)
     if found.state.is_finished():
+        if found.user_attrs.get(TOLD) == ending.key:
+            _check_same(found, ending)
+            return None
         raise InputError(
             f"`number` must be a trial under way; got {number}, which is finished. "
             f"Change it with `crashbo correct {number}`."
@@ -182,12 +270,11 @@ def _running(study: Study, number: int, complete: bool = True) -> optuna.Trial:
     missing = [name for name in study.definition.space if name not in found.params]
     if found.state != TrialState.RUNNING or (complete and missing):
         raise InputError(f"`number` must be a trial under way; got {number}, which has no params yet.")
-    with study.guarded():
-        return live_trial(study.inner, found)
+    return found
 
 
-def _finish(study: Study, trial: optuna.Trial, state: TrialState, value: float | None = None) -> None:
-    try:
-        study.inner.tell(trial, value, state=state)
-    except ValueError as error:  # all else has been checked
-        raise StudyError(f"Trial {trial.number} has been finished by another process meanwhile.") from error
+def _check_same(found: FrozenTrial, ending: Ending) -> None:
+    """Refuse a key that was used for another result of the same trial."""
+    stored = (found.state, found.value, {name: found.user_attrs.get(name) for name in ending.marks})
+    if stored != (ending.state, ending.value, dict(ending.marks)):
+        raise InputError(f"`key` must be used for one result only; trial {found.number} has another one with it.")

@@ -1,5 +1,7 @@
 """Run a program for trial after trial, with several workers, until the study has as many as wanted."""
 
+import contextlib
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -7,15 +9,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crashbo.errors import CrashBOError, InputError
+from crashbo.integrations.optuna import records
+from crashbo.integrations.optuna.records import Correction, Record
+from crashbo.integrations.optuna.transactions import new_key
 from crashbo.studies import recording
 from crashbo.studies.asking import Asked, ask, use_sampler
+from crashbo.studies.keeping import Result, Room, left_behind, make_room
+from crashbo.studies.patience import patience_of
 from crashbo.studies.programs import Ending, Program, execute
 from crashbo.studies.storage import StudyError
 from crashbo.studies.study import Study, counts
-from crashbo.studies.workers import BEAT_SECONDS, Watch, child_mark, put_mark
+from crashbo.studies.workers import BEAT_SECONDS, Watch, child_mark, is_gone, mark_of, put_mark
 
 _IN_A_ROW = 5  # trials without an outcome, one after the other, that end a run
-_ATTEMPTS = 6  # to store a result, a second, two, four ... apart
 
 Notice = Callable[[Asked, Ending | None], None]
 
@@ -30,6 +36,7 @@ class Runner:
         trials: how many finished and crashed trials the study shall have in the end.
         workers: how many programs run at the same time.
         notice: called when a trial begins (no ending) and when it is stored.
+        warn: called with a line when the database goes away, and when a result of an earlier run is stored.
     """
 
     study: Study
@@ -37,6 +44,7 @@ class Runner:
     trials: int
     workers: int = 1
     notice: Notice = lambda asked, ending: None
+    warn: Callable[[str], None] = lambda line: None
     _stop: threading.Event = field(default_factory=threading.Event)
     _done: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -49,10 +57,15 @@ class Runner:
     def run(self) -> bool:
         """Work until the study is complete; return whether it was interrupted.
 
+        A database that goes away is waited for. Results that earlier runs could not store are stored first.
+
         Raises:
-            CrashBOError: if trials cannot be run or stored; every finished trial is stored nevertheless.
+            CrashBOError: if trials cannot be run or stored; every finished trial is stored nevertheless, or kept
+                beside the study for the next run.
         """
+        self._be_patient()
         use_sampler(self.study, n_trials=self.trials)
+        self._take_in()
         ended = [threading.Event() for _ in range(self.workers)]
         threads = [threading.Thread(target=self._work, args=(event,)) for event in ended]
         beats = threading.Thread(target=self._beat, daemon=True)
@@ -69,6 +82,18 @@ class Runner:
         if self._problem is not None:
             raise self._problem
         return self._interrupted
+
+    def _be_patient(self) -> None:
+        """Wait for a database that goes away, until we are stopped."""
+        patience = patience_of(self.study.inner)
+        patience.seconds, patience.stop = math.inf, self._stop
+        patience.notice = lambda words: self.warn(f"{self.study.place} is away ({words}): waiting for it.")
+
+    def _take_in(self) -> None:
+        """Store what workers kept that are gone."""
+        for room, result in left_behind(self.study.place):
+            if take_in(self.study, room, result):
+                self.warn(f"trial {room.number}: stored the result that an earlier run had kept.")
 
     def interrupt(self) -> None:
         """End the programs under way, as transient, and start no more; safe in a signal handler."""
@@ -91,6 +116,7 @@ class Runner:
     def _claim(self) -> Asked | None:
         """The next trial, None if there are enough; one thread at a time."""
         with self._lock:
+            self._watch.release(self.study)  # trials of lost workers do not count as under way
             if self._stop.is_set() or not self._needed(self.study, -1):
                 return None
             asked, begun = None, []
@@ -113,6 +139,7 @@ class Runner:
         return tally["finished"] + tally["crashed"] + tally["pending"] < self.trials
 
     def _try(self, asked: Asked) -> None:
+        room = make_room(self.study.place, asked.number, asked.worker)
         try:
             self.notice(asked, None)
             ending = execute(
@@ -123,9 +150,9 @@ class Runner:
                 started=lambda pid: self._mark(asked.number, {"child": child_mark(pid)}),
             )
         except BaseException as error:
-            self._store(asked, Ending("transient", reason=str(error)))
+            self._store(asked, Ending("transient", reason=str(error)), room)
             raise
-        self._store(asked, ending)
+        self._store(asked, ending, room)
         self.notice(asked, ending)
         self._count(ending)
 
@@ -141,17 +168,18 @@ class Runner:
                 "Mend that, then run the same command again."
             )
 
-    def _store(self, asked: Asked, ending: Ending) -> None:
-        """Store a result, and try again if the storage is away for a while."""
-        self._marks.pop(asked.number, None)
-        for attempt in range(_ATTEMPTS):
-            try:
-                return record_ending(self.study, asked.number, ending)
-            except StudyError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                time.sleep(2.0**attempt)
-        return None
+    def _store(self, asked: Asked, ending: Ending, room: Room) -> None:
+        """Store a result; it is on the disk before, in case that takes long or does not work at all."""
+        key = new_key()
+        kept = room.keep(Result(asked.number, key, ending.status, ending.objective, ending.constraints, ending.reason))
+        try:
+            record_ending(self.study, asked.number, ending, key)
+        except StudyError as error:
+            where = f" Its result is kept in {room.path}: the next run stores it." if kept else ""
+            raise StudyError(f"Trial {asked.number}: {error}{where}") from error
+        finally:
+            self._marks.pop(asked.number, None)
+        room.discard()
 
     def _mark(self, number: int, more: Mapping[str, Any]) -> None:
         mark = self._marks.get(number)
@@ -166,32 +194,60 @@ class Runner:
                 self._mark(number, {"beat": mark["beat"] + 1})
 
 
-def record_ending(study: Study, number: int, ending: Ending) -> None:
-    """Store what came of a program, even if the trial was given up as lost meanwhile."""
+def record_ending(study: Study, number: int, ending: Ending, key: str | None = None) -> None:
+    """Store what came of a program, even if the trial was given up as lost meanwhile.
+
+    Args:
+        study: of the trial.
+        number: of the trial.
+        ending: of its program.
+        key: of this result; with the same one it is stored once.
+    """
+    key = key or new_key()
     try:
         if ending.status == "finished" and ending.objective is not None:
-            recording.tell(study, number, ending.objective, ending.constraints)
+            recording.tell(study, number, ending.objective, ending.constraints, key=key)
         elif ending.status == "crashed":
-            recording.crash(study, number, ending.reason, ending.constraints)
+            recording.crash(study, number, ending.reason, ending.constraints, key=key)
         else:
-            recording.transient(study, number, ending.reason)
+            recording.transient(study, number, ending.reason, key=key)
     except (InputError, StudyError) as error:
         if not study.trial(number).state.is_finished():
             raise
-        _record_late(study, number, ending, error)
+        _record_late(study, number, ending, key, error)
 
 
-def _record_late(study: Study, number: int, ending: Ending, error: CrashBOError) -> None:
+def _record_late(study: Study, number: int, ending: Ending, key: str, error: CrashBOError) -> None:
     """Correct a trial that another worker took for lost; leave one that has an outcome."""
-    found = next(record for record in study.records() if record.number == number)
-    if not found.transient:
+    wanted = Correction(ending.status, ending.objective, ending.constraints, ending.reason) if ending.counts else None
+
+    def make(before: Record) -> Correction:
+        if not before.transient or wanted is None:
+            raise error
+        return wanted
+
+    if wanted is not None:
+        with study.guarded():
+            records.amend(study.inner, number, make, key=key)
+    elif not next(one for one in study.records() if one.number == number).transient:
         raise error
-    if ending.status in ("finished", "crashed"):
-        recording.correct(
-            study,
-            number,
-            status=ending.status,
-            objective=ending.objective,
-            constraints=ending.constraints,
-            reason=ending.reason,
-        )
+
+
+def take_in(study: Study, room: Room, result: Result | None) -> bool:
+    """Store a result that a worker kept which is gone; whether there was one. Its file goes when it is not needed."""
+    try:
+        mark = mark_of(study.trial(room.number))
+    except InputError:
+        return False  # of a study that was deleted, and made again
+    if mark is None or mark.get("token") != room.owner["worker"].get("token"):
+        return False
+    if result is None:
+        if is_gone(room.owner["worker"]) or study.trial(room.number).state.is_finished():
+            room.discard()
+        return False
+    status: Any = result.status
+    ending = Ending(status, result.objective, result.constraints or {}, result.reason)
+    with contextlib.suppress(InputError):  # somebody has told it: that counts
+        record_ending(study, result.number, ending, result.key)
+    room.discard()
+    return True

@@ -16,6 +16,14 @@ from crashbo.errors import CrashBOError
 DEFAULT_FILE, DEFAULT_STUDY = "crashbo.db", "crashbo"
 _PATIENCE = 10.0  # seconds to wait for another process that is writing to a SQLite file
 _JOURNAL = (".journal", ".log", ".jsonl")
+_NEWER = "pip install -U optuna"
+_SILENCE = {  # a server that says nothing is taken for gone, in seconds (the last one: milliseconds)
+    "connect_timeout": 10,
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 
 
 class StudyError(CrashBOError, RuntimeError):
@@ -92,13 +100,29 @@ def open_storage(place: Place, *, create: bool = False, quick: bool = False) -> 
             from optuna.storages.journal import JournalFileBackend
 
             return optuna.storages.JournalStorage(JournalFileBackend(str(place.file)))
-        return _open_database(place, quick)
+        storage = _open_database(place, quick)
+        if quick:
+            _check_version(storage)
+        return storage
+
+
+def _check_version(storage: Any) -> None:
+    """Refuse tables of a newer Optuna, without alembic, whose import takes long."""
+    import sqlalchemy
+
+    from crashbo.integrations.optuna.internals import known_versions
+
+    with storage.engine.connect() as connection:
+        if not sqlalchemy.inspect(connection).has_table("alembic_version"):
+            return
+        found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    if found is not None and found not in known_versions():
+        raise RuntimeError(f"{_NEWER} ({found})")
 
 
 def _open_database(place: Place, quick: bool) -> Any:
-    import optuna
-
     from crashbo.integrations.optuna.internals import trusting_tables
+    from crashbo.studies.patience import PatientStorage
 
     sqlite = place.url.startswith("sqlite")
     arguments: dict[str, Any] = {}
@@ -106,8 +130,10 @@ def _open_database(place: Place, quick: bool) -> Any:
         arguments["connect_args"] = {"timeout": _PATIENCE}
     elif not sqlite:
         arguments["pool_pre_ping"] = True  # a server may have been restarted between two trials
+    if _with_driver(place.url).startswith("postgresql+psycopg"):
+        arguments["connect_args"] = dict(_SILENCE)
     with trusting_tables() if quick else contextlib.nullcontext():
-        storage = optuna.storages.RDBStorage(
+        storage = PatientStorage(
             _with_driver(place.url).replace("{", "{{").replace("}", "}}"),  # Optuna fills in a template
             engine_kwargs=arguments,
             skip_compatibility_check=quick,
@@ -145,8 +171,13 @@ def _lock_from_the_start(engine: Any) -> None:
 
 
 @contextmanager
-def storage_errors(place: Place) -> Iterator[None]:
-    """Turn what a storage raises into a StudyError of one line, without any password."""
+def storage_errors(place: Place, *, reading: bool = True) -> Iterator[None]:
+    """Turn what a storage raises into a StudyError of one line, without any password.
+
+    Args:
+        place: of the storage.
+        reading: whether nothing else happens within: then an error of any kind says that the study is damaged.
+    """
     import optuna
     from optuna.exceptions import OptunaError
 
@@ -159,9 +190,17 @@ def storage_errors(place: Place) -> Iterator[None]:
     except (OptunaError, ImportError, TimeoutError) as error:
         raise StudyError(_explain(place, error)) from error
     except Exception as error:
-        if not type(error).__module__.startswith("sqlalchemy"):
+        if type(error).__module__.startswith("sqlalchemy") or _compatibility(error):
+            raise StudyError(_explain(place, error)) from error
+        if not reading or isinstance(error, (OSError, MemoryError)):
             raise
-        raise StudyError(_explain(place, error)) from error
+        words = hide_password(" ".join(f"{type(error).__name__}: {error}".split()))[:300]
+        raise StudyError(f"The study in {place} is damaged: something in it cannot be read ({words}).") from error
+
+
+def _compatibility(error: Exception) -> bool:
+    """Whether Optuna says that the tables are of another version."""
+    return isinstance(error, RuntimeError) and ("no longer compatible" in str(error) or _NEWER in str(error))
 
 
 def _explain(place: Place, error: BaseException) -> str:
@@ -177,6 +216,8 @@ def _explain(place: Place, error: BaseException) -> str:
         return f"The database {place} cannot be written. Check the permissions of the file and its folder."
     if "not a database" in detail or "no such table" in detail:
         return f"The file {place} is not an Optuna database. Say another one with --storage."
+    if _NEWER in detail:
+        return f"The database {place} was made by a newer version of Optuna. Update it: {_NEWER}."
     if "no longer compatible" in detail:
         return f"The database {place} was made by another version of Optuna. Run `optuna storage upgrade` on it."
     if isinstance(error, ImportError):

@@ -18,6 +18,8 @@ from crashbo.studies import definition as definitions
 from crashbo.studies.definition import Definition
 from crashbo.studies.storage import DEFAULT_STUDY, Place, StudyError, open_storage, storage_errors
 
+_LARGEST = 2**31 - 1  # number of a trial that a database can hold
+
 
 @dataclass(frozen=True)
 class Study:
@@ -34,9 +36,9 @@ class Study:
     definition: Definition
 
     @contextlib.contextmanager
-    def guarded(self) -> Iterator[None]:
-        """Within this, errors of the storage are StudyErrors of one line."""
-        with storage_errors(self.place):
+    def guarded(self, *, reading: bool = True) -> Iterator[None]:
+        """Within this, errors of the storage are StudyErrors of one line; see `storage_errors`."""
+        with storage_errors(self.place, reading=reading):
             yield
 
     def records(self) -> list[Record]:
@@ -52,6 +54,8 @@ class Study:
         """
         with self.guarded():
             try:
+                if not 0 <= number <= _LARGEST:
+                    raise KeyError(number)
                 return find_trial(self.inner, number)
             except KeyError as error:
                 raise InputError(

@@ -11,12 +11,14 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import InputError
-from crashbo.integrations.optuna.records import CONSTRAINT, CRASH, Record, corrections
+from crashbo.integrations.optuna.records import Record, corrections, first_recorded
+from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH
 from crashbo.studies import recording
 from crashbo.studies.files import to_file
 from crashbo.studies.study import Study
 from crashbo.studies.values import parse_constraints, parse_number, parse_params, show
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _OTHERS = ("number", "status", "objective", "reason")
 _STATUSES = ("", "finished", "crashed")
 _WITHOUT_OUTCOME = ("pending", "ignored", "transient", "deleted", "skipped")
@@ -76,7 +78,7 @@ def _read_rows(study: Study, path: Path) -> list[tuple[int, dict[str, str]]]:
     except UnicodeDecodeError as error:
         raise InputError(f"`file` must be a text file in UTF-8; {path} is not.") from error
     reader = csv.reader(io.StringIO(text, newline=""))
-    lines = [(reader.line_num, [cell.strip() for cell in line]) for line in reader]
+    lines = [(reader.line_num, [_as_it_was(cell).strip() for cell in line]) for line in reader]
     if not lines:
         raise InputError(f"`file` must have a line of names first; {path} is empty.")
     head = lines[0][1]
@@ -143,8 +145,13 @@ def columns(study: Study) -> list[str]:
     return ["number", "status", *study.definition.space, "objective", *study.definition.constraint_names, "reason"]
 
 
-def export_csv(study: Study) -> str:
-    """Return all trials as CSV, which `import_csv` reads back; corrections are applied."""
+def export_csv(study: Study, *, raw: bool = False) -> str:
+    """Return all trials as CSV, which `import_csv` reads back; corrections are applied.
+
+    Args:
+        study: to export.
+        raw: leave texts as they are; else a ' goes before those that a spreadsheet would take for a formula.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, columns(study), lineterminator="\n")
     writer.writeheader()
@@ -157,8 +164,24 @@ def export_csv(study: Study) -> str:
             for name, value in record.constraints.items()
             if name in study.definition.constraint_names
         }
-        writer.writerow(row)
+        writer.writerow(row if raw else {name: _harmless(cell) for name, cell in row.items()})
     return text.getvalue()
+
+
+def _harmless(cell: Any) -> Any:
+    """A cell that a spreadsheet does not carry out."""
+    if not isinstance(cell, str) or not cell.lstrip(" \n").startswith((*_FORMULA, "'")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
+def _as_it_was(cell: str) -> str:
+    """A cell without the ' that `_harmless` put before it."""
+    return cell[1:] if cell.startswith("'") and _harmless(cell[1:]) == cell else cell
 
 
 def export_json(study: Study) -> dict[str, Any]:
@@ -197,5 +220,6 @@ def trial_json(
         "skipped": record.skipped,
         "retry_of": record.retry_of,
         **{key: value for key, value in found.items() if value is not None},
-        "corrections": [dict(one) for one in changes],
+        **({"recorded_first": first_recorded(trial)} if changes else {}),
+        "corrections": [{key: value for key, value in one.items() if key != "key"} for one in changes],
     }

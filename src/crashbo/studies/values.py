@@ -1,6 +1,7 @@
 """Values as people write them, `kp=1.5 reach=violated`, checked against a study's definition."""
 
 import math
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -73,6 +74,14 @@ def show(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return repr(value) if isinstance(value, float) else str(value)
+
+
+def visible(text: str) -> str:
+    """A text in one line that does nothing to a terminal: control characters are written as escapes."""
+    return "".join(
+        one if one.isprintable() or unicodedata.category(one) == "Zs" else one.encode("unicode_escape").decode()
+        for one in text
+    )
 
 
 def short(value: Any) -> str:

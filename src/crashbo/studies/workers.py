@@ -1,13 +1,17 @@
 """Who works on a trial, and whether that process is still there.
 
-A trial that `crashbo ask` or `crashbo run` makes carries the user attribute "crashbo:worker": the host, the process
-and a count that a running worker raises every few seconds. A process of this host can be looked up; one of another
-host is given up once its count has stood still for two minutes of our own clock. No clocks are compared.
+A trial that `crashbo ask` or `crashbo run` makes carries the user attribute "crashbo:worker": the machine, the process
+and a count that a running worker raises every few seconds. A machine is known by a number that its system draws at
+every start, not by its name, which cloned robots share. A process of this machine can be looked up; one of another
+is given up once its count has stood still for two minutes of our own clock. No clocks are compared.
 """
 
+import functools
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,27 +23,50 @@ from optuna.trial import FrozenTrial, TrialState
 from crashbo.errors import CrashBOError
 from crashbo.integrations.optuna.internals import set_user_attribute
 from crashbo.integrations.optuna.records import SUGGESTION
+from crashbo.integrations.optuna.transactions import new_key
 from crashbo.studies import recording
+from crashbo.studies.patience import patience_of
 from crashbo.studies.storage import StudyError
 from crashbo.studies.study import Study
 
 WORKER = "crashbo:worker"
+TOKEN = "CRASHBO_WORKER"  # the variable by which the programs of a worker are known, whatever they start
 BEAT_SECONDS = 15.0
 _STILL_SECONDS = 120.0
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def me(kind: str) -> dict[str, Any]:
     """Return the mark of this process: `kind` is "ask" for one that ends before its trial, "run" for one that stays."""
-    return {"kind": kind, "host": _host(), "pid": os.getpid(), "started": _started(os.getpid()), "beat": 0}
+    return {
+        "kind": kind,
+        "host": socket.gethostname(),
+        "machine": this_machine(),
+        "pid": os.getpid(),
+        "started": _started(os.getpid()),
+        "token": new_key(),
+        "beat": 0,
+    }
 
 
-def _host() -> str:
-    """This machine, or this container on it: process numbers mean something only inside."""
+@functools.cache
+def this_machine() -> str:
+    """This machine since it was started, or this container on it: inside, process numbers mean something.
+
+    Empty where the system does not tell: then only a count that stands still shows that a worker is gone.
+    """
     try:
-        inside = os.readlink("/proc/self/ns/pid")
+        return f"{_BOOT.read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
-        inside = ""
-    return f"{socket.gethostname()} {inside}".strip()
+        return _boot_of_a_mac() if sys.platform == "darwin" else ""
+
+
+def _boot_of_a_mac() -> str:
+    try:
+        words = ["sysctl", "-n", "kern.bootsessionuuid"]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def _started(pid: int) -> int | None:
@@ -61,8 +88,8 @@ def _alive(pid: int, started: int | None) -> bool:
 
 
 def is_gone(worker: Mapping[str, Any]) -> bool | None:
-    """Whether a worker has ended; None if it is on another host."""
-    if worker.get("host") != _host():
+    """Whether a worker has ended; None if it is on another machine."""
+    if not this_machine() or worker.get("machine") != this_machine():
         return None
     return not _alive(worker["pid"], worker["started"])
 
@@ -87,19 +114,25 @@ class Watch:
     """Finds trials whose worker is gone.
 
     Attributes:
-        still_seconds: how long the count of a worker on another host may stand still.
+        still_seconds: how long the count of a worker on another machine may stand still.
         seen: by trial number, the last count and when it was first seen.
+        outages: of the database that were known then: nobody could count while it was away.
     """
 
     still_seconds: float = _STILL_SECONDS
     seen: dict[int, tuple[int, float]] = field(default_factory=dict)
+    outages: int = 0
 
     def lost(self, study: Study, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
         """Those of the running trials whose worker is gone, and that nobody else will finish."""
+        now = patience_of(study.inner).outages
+        if now != self.outages:
+            self.outages = now
+            self.seen.clear()
         return [trial for trial in trials if self._is_lost(study, trial)]
 
     def _is_lost(self, study: Study, trial: FrozenTrial) -> bool:
-        worker = trial.user_attrs.get(WORKER)
+        worker = mark_of(trial)
         if worker is None or (worker["kind"] == "ask" and has_params(study, trial)):
             return False  # someone has the params and will tell
         gone = is_gone(worker)
@@ -120,9 +153,9 @@ class Watch:
         """
         released = []
         for trial in self.lost(study, under_way(study) if trials is None else trials):
-            worker = trial.user_attrs[WORKER]
-            if worker.get("child") and is_gone(worker):
-                _end_child(worker["child"])
+            worker = mark_of(trial) or {}
+            if is_gone(worker):
+                end_programs(worker)
             try:
                 recording.transient(study, trial.number, "its worker was lost")
             except CrashBOError:
@@ -131,12 +164,44 @@ class Watch:
         return released
 
 
-def _end_child(child: Mapping[str, Any]) -> None:
-    """Kill the program a lost worker left behind, if it is surely the same process."""
-    if child["started"] is None or not _alive(child["pid"], child["started"]):
-        return
+def mark_of(trial: FrozenTrial) -> dict[str, Any] | None:
+    """The mark of a trial's worker; None without one, or if it makes no sense."""
+    found = trial.user_attrs.get(WORKER)
+    kinds = {"kind": str, "pid": int, "beat": int}
+    if not isinstance(found, dict) or any(not isinstance(found.get(key), kind) for key, kind in kinds.items()):
+        return None
+    return {"started": None, **found}
+
+
+def end_programs(worker: Mapping[str, Any]) -> None:
+    """Kill the programs that a lost worker of this machine left behind.
+
+    The one whose number it wrote down, with its group; and all that carry its token, in case it died before it could
+    write anything down, or a program left its group.
+    """
+    child = worker.get("child") or {}
+    if child.get("started") is not None and _alive(child["pid"], child["started"]):
+        _kill(os.killpg, child["pid"])
+    if worker.get("token"):
+        for pid in _carrying(f"{TOKEN}={worker['token']}".encode()):
+            _kill(os.kill, pid)
+
+
+def _carrying(variable: bytes) -> list[int]:
+    """The processes that have a variable in their environment, as far as we may look."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if variable in entry.read_bytes().split(b"\0"):
+                found.append(int(entry.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def _kill(how: Any, pid: int) -> None:
     try:
-        os.killpg(child["pid"], signal.SIGKILL)
+        how(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         return
 

@@ -125,7 +125,7 @@ export function readConstraints(info, fields) {
 async function store(page, number, what, body, text, inputs, place) {
   place.hidden = true;
   try {
-    await post(what, { number, ...body });
+    await post(what, { number, by: page.by(), ...body });
     showErrors(inputs, {});
     say(`Trial ${number}: ${text}.`, { action: { text: what === "crash" && !body.reason ? "Add a reason" : "Change it", run: () => page.openTrial(number) } });
     lead(byId("next-title"), { from: cards.get(number) });

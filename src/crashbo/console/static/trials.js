@@ -106,7 +106,7 @@ function historyOf(info, row) {
     const words = { finished: one.objective === null ? "finished" : `${costName(info)} ${short(one.objective, 6)}`, restored: "brought back" }[one.status] || WORDS[one.status];
     const seen = Object.entries(one.constraints || {}).map(([name, value]) => `${name} ${short(value)}`);
     const time = one.time ? new Date(one.time).toLocaleString([], { dateStyle: "short", timeStyle: "short" }) : "";
-    return el("li", { text: [`${time} ${words}`, ...seen, one.reason].filter(Boolean).join(", ") });
+    return el("li", { text: [`${time} ${words}`, ...seen, one.by && `by ${one.by}`, one.reason].filter(Boolean).join(", ") });
   });
   return el("section", {}, el("h3", { text: "What was recorded, oldest first" }), el("ol", { class: "history" }, ...items));
 }
@@ -136,7 +136,7 @@ function correction(page, dialog, row) {
       "div",
       { class: "row" },
       el("button", { class: "primary grow", text: "Store correction" }),
-      el("button", { type: "button", class: "danger", text: "Delete trial", onclick: () => send(page, dialog, { number: row.number, status: "deleted", reason: reason.value }, fields.inputs, problem) }),
+      el("button", { type: "button", class: "danger", text: "Delete trial", onclick: () => send(page, dialog, { number: row.number, version: row.version, status: "deleted", reason: reason.value }, fields.inputs, problem) }),
     ),
     el("p", { class: "hint", text: "What was recorded before is kept, and a deleted trial can be brought back." }),
   );
@@ -153,7 +153,7 @@ function correction(page, dialog, row) {
   adapt();
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const body = { number: row.number, status: kind(), reason: reason.value };
+    const body = { number: row.number, version: row.version, status: kind(), reason: reason.value };
     if (kind() === "finished") body.objective = fields.inputs.objective.value.trim();
     if (kind() !== "transient") body.constraints = readConstraints(info, fields);
     send(page, dialog, body, fields.inputs, problem);
@@ -163,13 +163,13 @@ function correction(page, dialog, row) {
 
 function restoring(page, dialog, row) {
   const problem = el("p", { class: "error", role: "alert", hidden: true });
-  const run = () => send(page, dialog, { number: row.number, status: "restored" }, {}, problem);
+  const run = () => send(page, dialog, { number: row.number, version: row.version, status: "restored" }, {}, problem);
   return el("div", { class: "stack" }, problem, el("button", { type: "button", class: "primary", text: "Bring it back", onclick: run }));
 }
 
 async function send(page, dialog, body, inputs, place) {
   try {
-    await post("correct", body);
+    await post("correct", { by: page.by(), ...body });
     dialog.close();
     say(`Trial ${body.number}: ${{ deleted: "deleted", restored: "brought back" }[body.status] || "corrected"}.`);
     await page.update();

@@ -2,16 +2,17 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from crashbo.errors import InputError
 from crashbo.integrations.optuna.records import Record
 from crashbo.integrations.optuna.space import Translation
-from crashbo.optimizer import Optimizer, Reason
+from crashbo.optimizer import Optimizer
 from crashbo.options import options_from_json
 from crashbo.outcome import Constraint, Trial
 from crashbo.settings import Settings, strategy_in
+from crashbo.suggestion import Reason, Suggestion
 
 CONSTRAINTS, SETTINGS = "crashbo:constraints", "crashbo:settings"  # a study's user attributes
 
@@ -115,13 +116,11 @@ def make_optimizer(
         if params is not None and record.status in ("finished", "crashed")
     ]
     pending = [
-        {"number": _key(record.number, number), "params": params, "why": asdict(Reason("given"))}
+        Suggestion(params, _key(record.number, number), Reason("given"))
         for record, params in placed
         if params is not None and record.status == "pending" and record.number != number
     ]
-    state = {"trials": [asdict(trial) for trial in trials], "pending": pending, "asked": number}
-    own = None if isinstance(settings.strategy, str) else settings.strategy
-    return Optimizer.from_json(optimizer.to_json() | state, strategy=own)
+    return Optimizer.restore(replace(optimizer.saved, trials=trials, pending=pending, asked=number))
 
 
 def _key(number: int, asking: int) -> int:

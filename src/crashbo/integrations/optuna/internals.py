@@ -1,11 +1,15 @@
-"""Every private name of Optuna that CrashBO uses (why `optuna` has an upper bound in pyproject.toml).
+"""The private names of Optuna that CrashBO uses (why `optuna` has an upper bound in pyproject.toml).
 
-Three attributes, `Study._storage`, `Study._study_id` and `FrozenTrial._trial_id`, and `_VersionManager`. The storage's
-methods are those of the public `optuna.storages.BaseStorage`; there is no public way to reach a study's own storage.
+The attributes `Study._storage`, `Study._study_id`, `FrozenTrial._trial_id` and a storage's `_backend`;
+`_VersionManager` and the folder of the tables' versions. There is no public way to reach a study's own storage.
+
+Two more files know what Optuna keeps to itself: `transactions.py`, which writes its tables and the lines of its
+journal, and `crashbo.studies.patience`, which repeats single methods of `RDBStorage`.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import resources
 from typing import Any
 
 import optuna
@@ -19,9 +23,25 @@ def storage_of(study: optuna.Study) -> BaseStorage:
     return found
 
 
+def backend_of(study: optuna.Study) -> object:
+    """What a study's storage writes with: Optuna's database behind its cache, or the file of a journal."""
+    storage = storage_of(study)
+    return getattr(storage, "_backend", storage)
+
+
+def study_id(study: optuna.Study) -> int:
+    """The id of a study within its storage."""
+    return int(study._study_id)
+
+
+def trial_id(trial: FrozenTrial) -> int:
+    """The id of a trial within its storage."""
+    return int(trial._trial_id)
+
+
 def study_attributes(study: optuna.Study) -> dict[str, Any]:
     """The user attributes of a study, also of the partial view that some pruners hand to samplers."""
-    return dict(storage_of(study).get_study_user_attrs(study._study_id))
+    return dict(storage_of(study).get_study_user_attrs(study_id(study)))
 
 
 def find_trial(study: optuna.Study, number: int) -> FrozenTrial:
@@ -31,41 +51,27 @@ def find_trial(study: optuna.Study, number: int) -> FrozenTrial:
         KeyError: if there is none of that number.
     """
     storage = storage_of(study)
-    return storage.get_trial(storage.get_trial_id_from_study_id_trial_number(study._study_id, number))
+    return storage.get_trial(storage.get_trial_id_from_study_id_trial_number(study_id(study), number))
 
 
-def live_trial(study: optuna.Study, trial: FrozenTrial) -> optuna.Trial:
-    """A running trial to write on."""
-    return optuna.Trial(study, trial._trial_id)
+def live_trial(study: optuna.Study, trial_id: int) -> optuna.Trial:
+    """A running trial to write on, by its id."""
+    return optuna.Trial(study, trial_id)
 
 
-def add_trial(study: optuna.Study, trial: FrozenTrial) -> FrozenTrial:
-    """Store a whole trial in one step; `Study.add_trial` does so too, but does not say which number it got."""
-    storage = storage_of(study)
-    return storage.get_trial(storage.create_new_trial(study._study_id, template_trial=trial))
+def stored_trial(study: optuna.Study, trial_id: int) -> FrozenTrial:
+    """One trial, read from the storage, by its id."""
+    return storage_of(study).get_trial(trial_id)
 
 
 def set_user_attribute(study: optuna.Study, trial: FrozenTrial, key: str, value: Any) -> None:
     """Write a user attribute on an unfinished trial."""
-    storage_of(study).set_trial_user_attr(trial._trial_id, key, value)
+    storage_of(study).set_trial_user_attr(trial_id(trial), key, value)
 
 
 def set_system_attribute(study: optuna.Study, trial: FrozenTrial, key: str, value: Any) -> None:
     """Write a system attribute on an unfinished trial."""
-    storage_of(study).set_trial_system_attr(trial._trial_id, key, value)
-
-
-def set_state(study: optuna.Study, trial: FrozenTrial, state: optuna.trial.TrialState) -> bool:
-    """Change the state of a trial; False if another process has taken it."""
-    return bool(storage_of(study).set_trial_state_values(trial._trial_id, state))
-
-
-def set_param(
-    study: optuna.Study, trial: FrozenTrial, name: str, value: Any, distribution: optuna.distributions.BaseDistribution
-) -> None:
-    """Write a param on a running trial."""
-    internal = distribution.to_internal_repr(value)
-    storage_of(study).set_trial_param(trial._trial_id, name, internal, distribution)
+    storage_of(study).set_trial_system_attr(trial_id(trial), key, value)
 
 
 @contextmanager
@@ -86,3 +92,9 @@ def trusting_tables() -> Iterator[None]:
         yield
     finally:
         storage._VersionManager = before  # type: ignore[misc]
+
+
+def known_versions() -> list[str]:
+    """The versions of a database's tables that the installed Optuna knows."""
+    files = (resources.files("optuna.storages._rdb") / "alembic" / "versions").iterdir()
+    return [one.name.removesuffix(".py").rstrip("_") for one in files]

@@ -1,9 +1,9 @@
 """How outcomes are written on Optuna trials and read back.
 
 On a trial, as user attributes: "crash" (reason), "transient" (reason), "constraint:<name>" (a number or
-"violated"), "crashbo:skipped" (on a pruned trial: nobody ran it). A finished trial cannot be changed in Optuna, so
-corrections are user attributes of the study, "crashbo:correction:<number>", a list of entries that is only ever
-added to.
+"violated"), "crashbo:told_by" (who said so), "crashbo:skipped" (on a pruned trial: nobody ran it). A finished trial
+cannot be changed in Optuna, so corrections are user attributes of the study, "crashbo:correction:<number>", a list of
+entries that is only ever added to.
 """
 
 import functools
@@ -18,21 +18,26 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import InputError
-from crashbo.integrations.optuna.internals import study_attributes
+from crashbo.integrations.optuna.internals import study_attributes, study_id, trial_id
+from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH, TRANSIENT, Ending, new_key, writer
 from crashbo.outcome import CRASHED, VIOLATED, Constraint, Crash, Trial, check_outcome, is_number
 
 Status: TypeAlias = Literal["finished", "crashed", "pending", "ignored"]
 Learn: TypeAlias = bool | Callable[[FrozenTrial], bool]
 R = TypeVar("R")
 
-CRASH, TRANSIENT, CONSTRAINT = "crash", "transient", "constraint:"
 CORRECTION = "crashbo:correction:"
+TOLD_BY = "crashbo:told_by"
 SKIPPED = "crashbo:skipped"
 SUGGESTION, RETRY_OF = "crashbo:suggestion", "crashbo:retry_of"  # system attributes, written by the sampler
 _VIOLATED = "violated"
 _LARGEST = 1e100  # what a model can take, as in `crashbo.outcome`
 PRUNED_CHOICES = ("ignore", "crash", "value")
 CORRECTIONS = ("finished", "crashed", "transient", "deleted", "restored")
+
+
+class OutdatedError(InputError):
+    """A correction was made for an older version of a trial than there is."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,31 @@ def crashing(objective: Callable[..., R], *, transient: Sequence[type[BaseExcept
 # --- correcting, afterwards --------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Correction:
+    """What a finished trial is to be.
+
+    Attributes:
+        status: "finished" (with `objective`), "crashed", "transient", "deleted", or "restored" after "deleted".
+        objective: the cost, for "finished" only.
+        constraints: values or `crashbo.VIOLATED`; None: as they were.
+        reason: in words.
+        by: who says so.
+    """
+
+    status: str
+    objective: float | None = None
+    constraints: Mapping[str, Any] | None = None
+    reason: str = ""
+    by: str = ""
+
+    def __post_init__(self) -> None:
+        if self.status not in CORRECTIONS:
+            raise InputError(f"`status` must be one of {list(CORRECTIONS)}; got {self.status!r}.")
+        if (self.status == "finished") != (self.objective is not None):
+            raise InputError(f"`objective` must be given with status 'finished' and only then; got {self.objective!r}.")
+
+
 def correct(
     study: optuna.Study,
     number: int,
@@ -159,27 +189,66 @@ def correct(
     Raises:
         InputError: and nothing is written.
     """
-    if status not in CORRECTIONS:
-        raise InputError(f"`status` must be one of {list(CORRECTIONS)}; got {status!r}.")
-    if (status == "finished") != (objective is not None):
-        raise InputError(f"`objective` must be given with status 'finished' and only then; got {objective!r}.")
+    wanted = Correction(status, objective, constraints, reason)
+    return amend(study, number, lambda before: wanted)
+
+
+def amend(
+    study: optuna.Study,
+    number: int,
+    make: Callable[[Record], Correction],
+    *,
+    key: str | None = None,
+    version: int | None = None,
+) -> Record:
+    """Correct a finished trial by what it is now; of corrections made at the same time none is lost.
+
+    Args:
+        study: that has the trial.
+        number: of the trial.
+        make: of the trial as it is read now; called while nobody else can correct it.
+        key: of this correction; it is made once, however often it is asked for.
+        version: how many corrections whoever makes this one has seen; None: it does not matter.
+
+    Returns:
+        The trial as it is read from now on.
+
+    Raises:
+        OutdatedError: if there are more corrections than that; nothing is written.
+        InputError: and nothing is written.
+    """
     found = next((one for one in study.get_trials(deepcopy=False) if one.number == number), None)
     if found is None or not found.state.is_finished():
         what = "there is no such trial" if found is None else f"it is {found.state.name.lower()}"
         raise InputError(f"`number` must be a finished trial; got {number!r}, {what}.")
-    history = corrections(study).get(number, [])
-    cost, seen = _checked(CRASHED if objective is None else objective, constraints or {})
-    if constraints is None:
-        seen = dict(_read_one(found, history, True, "ignore").constraints)
-    entry = {
+    mine = key or new_key()
+
+    def change(history: list[dict[str, Any]]) -> dict[str, Any] | None:
+        if any(entry.get("key") == mine for entry in history):
+            return None  # it has arrived before
+        if version is not None and version != len(history):
+            raise OutdatedError(f"Trial {number} has been corrected by somebody else meanwhile. Look at it again.")
+        before = _read_one(found, history, True, "ignore")
+        return _entry(make(before), before, mine)
+
+    history = writer(study).add_entry(study_id(study), f"{CORRECTION}{number}", change)
+    return _read_one(found, history, True, "ignore")
+
+
+def _entry(wanted: Correction, before: Record, key: str) -> dict[str, Any]:
+    """A correction as it is stored."""
+    cost, seen = _checked(CRASHED if wanted.objective is None else wanted.objective, wanted.constraints or {})
+    if wanted.constraints is None:
+        seen = dict(before.constraints)
+    entry: dict[str, Any] = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "status": status,
+        "status": wanted.status,
         "objective": cost,
         "constraints": {name: _VIOLATED if value is None else value for name, value in seen.items()},
-        "reason": str(reason),
+        "reason": str(wanted.reason),
+        "key": key,
     }
-    study.set_user_attr(f"{CORRECTION}{number}", [*history, entry])
-    return _read_one(found, [*history, entry], True, "ignore")
+    return entry | ({"by": wanted.by} if wanted.by else {})
 
 
 def lost_worker(study: optuna.Study, trial: FrozenTrial) -> None:
@@ -199,19 +268,51 @@ def release_running(study: optuna.Study, reason: str = "lost worker") -> list[in
         The numbers of those trials.
     """
     running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    for trial in running:
-        study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
-        correct(study, trial.number, status="transient", reason=reason)
-    return [trial.number for trial in running]
+    lost = [
+        one
+        for one in running
+        if writer(study).finish(trial_id(one), Ending(TrialState.FAIL, marks={TRANSIENT: reason}))
+    ]
+    return [trial.number for trial in lost]
 
 
 def corrections(study: optuna.Study) -> dict[int, list[dict[str, Any]]]:
-    """All corrections ever made, oldest first, by trial number."""
-    return {
-        int(key.removeprefix(CORRECTION)): entries
-        for key, entries in study_attributes(study).items()
-        if key.startswith(CORRECTION)
+    """All corrections ever made, oldest first, by trial number.
+
+    Raises:
+        InputError: if something else stands where they should.
+    """
+    found = {}
+    for key, entries in study_attributes(study).items():
+        if key.startswith(CORRECTION):
+            number = key.removeprefix(CORRECTION)
+            if not number.isdigit() or not isinstance(entries, list) or not all(map(_is_entry, entries)):
+                raise InputError(
+                    f"`study` must have corrections that can be read; those of trial {number} are damaged."
+                )
+            found[int(number)] = entries
+    return found
+
+
+def _is_entry(entry: Any) -> bool:
+    """Whether something is a correction as `_entry` makes them."""
+    kinds: dict[str, Any] = {"status": str, "objective": (float, int, type(None)), "constraints": dict, "reason": str}
+    return isinstance(entry, dict) and all(isinstance(entry.get(key, ...), kind) for key, kind in kinds.items())
+
+
+def first_recorded(trial: FrozenTrial) -> dict[str, Any]:
+    """What was recorded when a trial ended, in the shape of a correction."""
+    marks = trial.user_attrs
+    record = _uncorrected(trial, True, "ignore")
+    ended = trial.datetime_complete
+    entry = {
+        "time": None if ended is None else ended.astimezone(UTC).isoformat(timespec="seconds"),
+        "status": record.word,
+        "objective": record.objective,
+        "constraints": {name: _VIOLATED if value is None else value for name, value in record.constraints.items()},
+        "reason": record.reason,
     }
+    return entry | ({"by": str(marks[TOLD_BY])} if marks.get(TOLD_BY) else {})
 
 
 # --- reading -----------------------------------------------------------------------------------
@@ -241,6 +342,17 @@ def read(study: optuna.Study, *, learn_from: Learn = True, pruned: str = "ignore
 
     records = [_read_one(trial, changes.get(trial.number, []), counts, pruned) for trial in trials]
     return sorted(records, key=lambda record: record.number)
+
+
+def worth_another_try(records: Sequence[Record]) -> Record | None:
+    """The first transient failure that no trial tries again yet; None if there is none.
+
+    One whose params have crashed in another trial is never tried again.
+    """
+    claimed = {record.retry_of for record in records}
+    crashed = [dict(record.params) for record in records if record.status == "crashed"]
+    waiting = (record for record in records if record.transient and record.params and record.number not in claimed)
+    return next((record for record in waiting if dict(record.params) not in crashed), None)
 
 
 def _read_one(trial: FrozenTrial, history: Sequence[Mapping[str, Any]], learn_from: Learn, pruned: str) -> Record:
@@ -281,7 +393,7 @@ def _uncorrected(trial: FrozenTrial, learn_from: Learn, pruned: str) -> Record:
         constraints=_seen(constraints),
         reason=reason,
         limits=_limits(trial),
-        transient=trial.state == TrialState.FAIL and TRANSIENT in marks,
+        transient=_transient(trial),
         skipped=_skipped(trial),
         retry_of=inner.get(RETRY_OF),
         suggestion=inner.get(SUGGESTION, {}),
@@ -300,11 +412,17 @@ def _outcome(trial: FrozenTrial, learn_from: Learn, pruned: str) -> tuple[Status
             return "ignored", None, "pruned without a value"
         return ("finished", trial.value, "") if _usable(trial.value) else ("crashed", None, f"value {trial.value}")
     if trial.state == TrialState.PRUNED:
-        return ("crashed" if pruned == "crash" else "ignored"), None, marks.get(CRASH, "pruned")
-    if trial.state == TrialState.FAIL and TRANSIENT not in marks:
+        return ("crashed" if pruned == "crash" else "ignored"), None, str(marks.get(CRASH) or "pruned")
+    if trial.state == TrialState.FAIL and not _transient(trial):
         counts = learn_from(trial) if callable(learn_from) else learn_from
-        return ("crashed" if counts and trial.params else "ignored"), None, marks.get(CRASH, "")
-    return "ignored", None, str(marks.get(TRANSIENT, ""))
+        return ("crashed" if counts and trial.params else "ignored"), None, str(marks.get(CRASH) or "")
+    return "ignored", None, str(marks.get(TRANSIENT) or "")
+
+
+def _transient(trial: FrozenTrial) -> bool:
+    """Whether a failure says nothing. With both marks someone confirmed a crash: it must not be offered again."""
+    marks = trial.user_attrs
+    return trial.state == TrialState.FAIL and marks.get(TRANSIENT) is not None and marks.get(CRASH) is None
 
 
 def _skipped(trial: FrozenTrial) -> bool:

@@ -22,13 +22,15 @@ from crashbo.integrations.optuna.records import (
     Learn,
     Record,
     read,
+    worth_another_try,
 )
 from crashbo.integrations.optuna.space import Distributions, Translation, declared, infer, translate
-from crashbo.optimizer import Best, Optimizer, Reason, Suggestion
+from crashbo.optimizer import Optimizer
 from crashbo.options import Options
 from crashbo.outcome import Constraint
 from crashbo.settings import Settings
 from crashbo.strategies.base import Strategy
+from crashbo.suggestion import Best, Reason, Suggestion
 
 _ROUNDS = 5  # attempts to avoid what another worker suggested at the same moment
 _NEAR = 0.01  # of the unit cube, in every coordinate: the same experiment
@@ -249,7 +251,7 @@ class CrashBOSampler(BaseSampler):
         fixed = _within(given, space)
         if given and len(fixed) == len(space):
             return _Offer(fixed, _beliefs(Reason("given")))
-        again = None if given else _transient(records)
+        again = None if given else worth_another_try(records)
         if again is not None:
             why = f"another try of trial {again.number}, whose failure was transient"
             return _Offer(_within(again.params, space), {"mode": "retry", "why": why}, again.number)
@@ -280,15 +282,8 @@ def _ask(optimizer: Optimizer) -> Suggestion:
         return optimizer.ask()
     except NumericalError as error:
         _logger.warning(f"The model failed ({error}); this trial is quasi-random.")
-        number = optimizer.to_json()["asked"]
+        number = optimizer.saved.asked
         return Suggestion(optimizer.space.sobol(number + 1, optimizer.seed)[-1], number, Reason("initial"))
-
-
-def _transient(records: Sequence[Record]) -> Record | None:
-    """The first transient failure that no trial tries again yet."""
-    claimed = {record.retry_of for record in records}
-    waiting = (record for record in records if record.transient and record.params)
-    return next((record for record in waiting if record.number not in claimed), None)
 
 
 def _within(params: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> dict[str, Any]:

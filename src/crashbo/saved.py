@@ -1,0 +1,133 @@
+"""The state of an optimizer: frozen, as plain JSON, and in files."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crashbo.durable import write_whole
+from crashbo.errors import InputError
+from crashbo.options import options_from_json
+from crashbo.outcome import Constraint, Trial
+from crashbo.settings import Settings, strategy_in
+from crashbo.space import Space
+from crashbo.state import check_state, read_state
+from crashbo.suggestion import Reason, Suggestion
+
+if TYPE_CHECKING:
+    from crashbo.strategies.base import Strategy
+
+_FORMAT, _FIRST_FORMAT = 2, 1  # the first one is that of version 0.1
+
+
+@dataclass(frozen=True)
+class Saved:
+    """All that makes an optimizer what it is.
+
+    Attributes:
+        space: the parameters.
+        settings: everything else it was told when it was made.
+        initial_points: suggested first, in this order.
+        asked: how many suggestions were made.
+        trials: finished ones, in the order told.
+        pending: suggestions that are out.
+        errors: in words, of those among them that ended in an error of the program itself, by number.
+    """
+
+    space: Space
+    settings: Settings
+    initial_points: Sequence[Mapping[str, Any]] = ()
+    asked: int = 0
+    trials: Sequence[Trial] = ()
+    pending: Sequence[Suggestion] = ()
+    errors: Mapping[int, str] = field(default_factory=dict)
+
+
+def to_json(saved: Saved) -> dict[str, Any]:
+    """Return a state as plain JSON; of a strategy of one's own, its name."""
+    settings = saved.settings
+    return {
+        "format": _FORMAT,
+        "space": saved.space.to_json(),
+        "constraints": [asdict(one) for one in settings.constraints],
+        "direction": settings.direction,
+        "strategy": settings.strategy_name,
+        "acquisition": settings.acquisition,
+        "seed": settings.seed,
+        "initial_points": [dict(point) for point in saved.initial_points],
+        "options": asdict(settings.options),
+        "asked": saved.asked,
+        "trials": [asdict(trial) for trial in saved.trials],
+        "pending": [{"number": one.number, "params": dict(one), "why": asdict(one.why)} for one in saved.pending],
+        "errors": {str(number): words for number, words in saved.errors.items()},
+    }
+
+
+def from_json(data: Any, strategy: "Strategy | None" = None) -> Saved:
+    """Read a state that `to_json` wrote, also one of version 0.1.
+
+    Args:
+        data: what `to_json` returned.
+        strategy: the object, if it was one of the user's own.
+
+    Raises:
+        InputError: that names the field which is wrong.
+    """
+    found = data.get("format") if isinstance(data, Mapping) else None
+    if found not in (_FIRST_FORMAT, _FORMAT):
+        raise InputError(f"`state` must be a saved optimizer of format {_FORMAT}; got format {found!r}.")
+    state = data if found == _FORMAT else _upgraded(data)
+    check_state(state)
+    pending = [Suggestion(one["params"], one["number"], Reason(**one["why"])) for one in state["pending"]]
+    errors = {int(number): words for number, words in state.get("errors", {}).items()}
+    out = {one.number for one in pending}
+    return Saved(
+        Space.from_json(state["space"]),
+        _settings(state, strategy),
+        state["initial_points"],
+        state["asked"],
+        [Trial(**one) for one in state["trials"]],
+        pending,
+        {number: words for number, words in errors.items() if number in out},
+    )
+
+
+def _settings(state: Mapping[str, Any], strategy: "Strategy | None") -> Settings:
+    return Settings.check(
+        [Constraint(**one) for one in state["constraints"]],
+        state["direction"],
+        state["strategy"] if strategy is None else strategy,
+        state["acquisition"],
+        state["seed"],
+        options_from_json(state["options"]),
+    )
+
+
+def _upgraded(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A state of version 0.1 in today's format, as far as it is one; what is damaged stays as it is."""
+    upgraded = dict(state)
+    options = state.get("options")
+    if isinstance(options, Mapping) and isinstance(options.get("fixed", {}), Mapping):
+        upgraded["strategy"], upgraded["acquisition"] = strategy_in(state)
+    if isinstance(state.get("pending"), list):
+        upgraded["pending"] = [_without_correlation(one) for one in state["pending"]]
+    return upgraded
+
+
+def _without_correlation(point: Any) -> Any:
+    """A pending suggestion of version 0.1 without what its reason does not say any more."""
+    why = point.get("why") if isinstance(point, Mapping) else None
+    if not isinstance(why, Mapping):
+        return point
+    return {**point, "why": {name: value for name, value in why.items() if name != "correlation"}}
+
+
+def write_file(path: Path, saved: Saved) -> None:
+    """Write a state to a file, whole or not at all; when this returns it is on the disk."""
+    write_whole(path, json.dumps(to_json(saved), indent=1))
+
+
+def read_file(path: Path, strategy: "Strategy | None" = None) -> Saved:
+    """Read a state from a file; see `from_json`."""
+    return from_json(read_state(path), strategy)
