@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from optuna.trial import FrozenTrial, TrialState
@@ -267,6 +267,7 @@ def interleave(world: World, examples: int, steps: int, *, anew: bool = False) -
         deadline=None,
         derandomize=not anew,
         database=None,
+        phases=[Phase.generate],  # to make an example smaller would take long, with real processes
         suppress_health_check=list(HealthCheck),
     )
     run_state_machine_as_test(machine, settings=chosen)
