@@ -42,8 +42,7 @@ slow: $(VENV)/.ready
 	$(BIN)/pytest -m slow -n $(TEST_WORKERS)
 
 # What `pip install crashbo` gives, the console's extra and the test tools: no torch. Numba and MuJoCo are left out too.
-CORE_WITHOUT = tests/botorch tests/benchmarks tests/reproduce tests/cli/test_reproduce.py tests/plots/test_gpcr.py \
-	tests/integrations/test_ax.py tests/integrations/test_ray.py
+CORE_WITHOUT = tests/botorch tests/benchmarks tests/integrations/test_ax.py tests/integrations/test_ray.py
 $(VENV)-core/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-core
 	$(VENV)-core/bin/pip install --quiet --disable-pip-version-check -e '.[console,test]'

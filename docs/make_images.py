@@ -21,6 +21,7 @@ from PIL import Image
 
 import crashbo
 from crashbo import plots
+from crashbo.plots.gpcr import plot_posterior, plot_predictive
 from crashbo.problems import SYNTHETIC
 from crashbo.report import render_report
 from crashbo.reproduce import figures, robot_figures
@@ -85,29 +86,27 @@ def statistics(folder: Path | None) -> Any:
     paths = [folder / f"{name}.json" for name in names]
     found = [json.loads(path.read_text()) for path in paths if path.exists()]
     return figures.plot_statistics(
-        [Report(one["name"], one["hyperparameters"], [Run(**run) for run in one["runs"]]) for one in found]
+        [Report(one["name"], one["paper"], [Run(**run) for run in one["runs"]]) for one in found]
     )
 
 
 @cache
 def robot(name: str) -> dict[str, Any]:
-    return robot_figures.robot_figures(name, tune_robot(name, 0), 0)
+    return robot_figures.robot_figures(name, tune_robot(name, 1000, method="default"), 1000)
 
 
 def penalties(folder: Path | None) -> Any:
     if folder is None or not (folder / "penalties.json").exists():
         return robot_figures.plot_penalties(reproduce_penalties(runs=3))
     found = json.loads((folder / "penalties.json").read_text())
-    return robot_figures.plot_penalties(
-        PenaltyReport(found["hyperparameters"], [RobotRun(**one) for one in found["runs"]])
-    )
+    return robot_figures.plot_penalties(PenaltyReport(found["paper"], [RobotRun(**one) for one in found["runs"]]))
 
 
 def pictures(reports: Path | None) -> dict[str, Callable[[], Any]]:
     """What to draw, by file name."""
     return {
-        "example1": lambda: plots.plot_posterior(example1().model),
-        "example1-predictive": lambda: plots.plot_predictive(example1().model),
+        "example1": lambda: plot_posterior(example1().curves()),
+        "example1-predictive": lambda: plot_predictive(example1().curves(), *example1().predictive()),
         "cases": lambda: figures.plot_cases([make_case(number) for number in (1, 2, 3, 4)]),
         "model": lambda: plots.plot_model(make_case(4).optimizer, truth=make_case(4).problem),
         "model-dark": lambda: plots.plot_model(make_case(1).optimizer, theme="dark"),
@@ -126,7 +125,7 @@ def pictures(reports: Path | None) -> dict[str, Callable[[], Any]]:
         "robot2d-maps": lambda: robot("robot2d")["maps"],
         "robot2d-rollouts": lambda: robot("robot2d")["rollouts"],
         "robot2d-mixed-maps": lambda: robot("robot2d-mixed")["maps"],
-        "robot2d-mixed-thresholds": lambda: robot("robot2d-mixed")["thresholds"],
+        "robot2d-mixed-thresholds": lambda: robot("robot2d-mixed")["limits"],
         "penalties": lambda: penalties(reports),
     }
 

@@ -59,7 +59,8 @@ class Options:
         fixed: hyperparameters that are not learned, by output ("objective" or a constraint).
         samples: of the minimum, for mES and mESCO (paper's strategy).
         sampler: of the minimum: "virtual" evaluations as in the paper, or "pathwise" (paper's strategy).
-        starts: local searches per sample of the minimum by virtual evaluations; the paper has one (paper's strategy).
+        starts: random points at the lowest of which a virtual sample's local search begins; 1 is as printed, and biased
+            upwards (paper's strategy).
         raw: quasi-random points looked at when a point is chosen.
     """
 
@@ -73,7 +74,7 @@ class Options:
     fixed: Mapping[str, FixedModel] = field(default_factory=dict)
     samples: int = 10
     sampler: str = "virtual"
-    starts: int = 1
+    starts: int = 200
     raw: int = 512
 
     def __post_init__(self) -> None:

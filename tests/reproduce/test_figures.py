@@ -78,7 +78,7 @@ def test_simulations_are_drawn_with_their_truth():
 def test_the_four_cases_have_the_models_they_are_named_for(number):
     case = make_case(number)
     models = case.optimizer.surrogate()
-    assert (models.objective.threshold.value < math.inf) == (number != 3)
+    assert (models.objective.threshold < math.inf) == (number != 3)
     assert set(models.constraints) == ({"g"} if number >= 3 else set())
     assert any(trial.failed for trial in case.optimizer.trials)
     assert case.problem.feasible(case.problem.minimiser)
@@ -118,7 +118,7 @@ def test_the_predictive_density_is_the_gaussian_far_from_crashes_and_lies_above_
     mean, _ = model.moments(np.array([[0.2]]))
     assert np.trapezoid(density[0] * grid, grid) == pytest.approx(mean[0], abs=0.01)
     assert quantile(density, grid, 0.5)[0] == pytest.approx(mean[0], abs=0.02)
-    below = grid <= model.threshold.value
+    below = grid <= model.threshold
     assert np.trapezoid(density[1, below], grid[below]) < 0.05
 
 

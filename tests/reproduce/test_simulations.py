@@ -115,7 +115,7 @@ def test_the_other_cases_run(name, outputs, method):
 def test_the_papers_settings():
     options = simulations.simulated("sim2", 0).options
     assert (options.initial, options.random_start, options.delta) == (1, True, 0.05)
-    assert (options.sampler, options.starts) == ("virtual", 1)
+    assert (options.sampler, options.starts) == ("virtual", 200)
     assert set(options.fixed) == {"objective", "g"}
     assert options.fixed["objective"].kernel == "matern32"
     other = simulations.simulated("sim2", 0, paper=PaperSettings(True, "pathwise"))

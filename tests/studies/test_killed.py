@@ -136,7 +136,13 @@ def test_a_repeated_run_does_not_count_trials_of_lost_workers(tmp_path: Path) ->
     end = start_cli(tmp_path, "run", "--trials", 1, "--", "echo", "{x}")
     end.join(300)
     assert end.exitcode == 0, (tmp_path / "cli.out").read_text()
-    assert counts(study.definition, study.records()) == {"finished": 1, "crashed": 0, "pending": 0, "ignored": 1}
+    assert counts(study.definition, study.records()) == {
+        "finished": 1,
+        "crashed": 0,
+        "pending": 0,
+        "ignored": 1,
+        "failed": 0,
+    }
     wait_for(lambda: gone(int((tmp_path / "pid").read_text())))
 
 

@@ -9,11 +9,12 @@ from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
-from gpytorch.kernels import MaternKernel
+from gpytorch.kernels import Kernel
 from linear_operator import to_linear_operator
 from torch import Tensor
 
 from crashbo.botorch.data import HybridData, check_bounds, check_trials, to_numpy
+from crashbo.botorch.kernels import base_kernel
 from crashbo.errors import InputError
 from crashbo.gp.inference import Posterior
 from crashbo.learning.average import ModelSet, learn, weigh
@@ -171,7 +172,7 @@ class _Joint:
     point: Tensor
     mixing: Tensor
     row_mixing: Tensor
-    kernels: tuple[MaternKernel, ...]
+    kernels: tuple[Kernel, ...]
     weights: Tensor
     half: Tensor
 
@@ -184,8 +185,9 @@ class _Joint:
             for part in (at.mixing[0], at.mixing[0, rows.output], posterior.weights[0], posterior.half()[0])
         )
         kernels = []
+        name = at.kernel if isinstance(at.kernel, str) else at.kernel[0]
         for lengthscale in at.lengthscale[0]:
-            kernel = MaternKernel(nu=2.5, ard_num_dims=X.shape[-1]).to(X)
+            kernel = base_kernel(name, ard_num_dims=X.shape[-1]).to(X)
             kernel.lengthscale = torch.as_tensor(lengthscale).to(X)
             kernels.append(kernel.requires_grad_(False))
         return cls(X, torch.as_tensor(rows.point).to(X.device), mixing, row_mixing, tuple(kernels), weights, half)

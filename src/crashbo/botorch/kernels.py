@@ -53,6 +53,13 @@ class LengthscalePrior(Prior):
         return value
 
 
+def base_kernel(kind: KernelName, **options: Any) -> Kernel:
+    """The gpytorch kernel of a name, of variance 1."""
+    if kind == "rbf":
+        return RBFKernel(**options)
+    return MaternKernel(nu=1.5 if kind == "matern32" else 2.5, **options)
+
+
 def make_kernel(dimension: int, kind: KernelName = "matern52") -> ScaleKernel:
     """Build our default ARD kernel for unit-cube inputs and standardised costs.
 
@@ -71,8 +78,7 @@ def make_kernel(dimension: int, kind: KernelName = "matern52") -> ScaleKernel:
         "lengthscale_prior": LengthscalePrior(),
         "lengthscale_constraint": GreaterThan(LENGTHSCALE_RANGE[0], transform=None, initial_value=start),
     }
-    base: Kernel
-    base = RBFKernel(**options) if kind == "rbf" else MaternKernel(nu=1.5 if kind == "matern32" else 2.5, **options)
+    base = base_kernel(kind, **options)
     centre, spread = NUMBERS.variance
     kernel = ScaleKernel(
         base,

@@ -84,7 +84,7 @@ def reproduce(
         Sampler | None, typer.Option(help="Of the minimum, paper's method.  [default: virtual, as in the paper]")
     ] = None,
     starts: Annotated[
-        int | None, typer.Option(min=1, help="Local searches per virtual sample.  [default: 1, as in the paper]")
+        int | None, typer.Option(min=1, help="Random points before a virtual search; 1 is as printed.  [default: 200]")
     ] = None,
     plots: Annotated[Path | None, typer.Option(help="Folder for the pictures.")] = None,
     json_output: JsonOption = False,
@@ -160,7 +160,7 @@ def _check(name: Experiment, given: dict[str, Any]) -> _Asked:
         str(given.get("strategy", StrategyName.both)),
         given.get("hyperparameters") == Hyperparameters.learned,
         str(given.get("sampler", Sampler.virtual)),
-        given.get("starts", 1),
+        given.get("starts", 200),
     )
 
 

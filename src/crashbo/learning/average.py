@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 Pair = tuple[ValuePoint, "_Relation"]
 Sites = tuple[Array, Array]
 _TOLERANCE, _SWEEPS = 1e-3, 60  # of EP
-_AFFORDED = 600  # models times trials
+_AFFORDED = 320  # models times trials
 _COMBINATIONS = 27  # of the relations of several margins
 
 

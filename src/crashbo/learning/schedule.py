@@ -2,7 +2,7 @@
 
 _EACH = 12  # trials up to which every new one is learned from
 _SHARE = 6  # then, whenever there are so many more as a share of those learned from
-_ENOUGH = 150  # trials to learn hyperparameters from
+_ENOUGH = 100  # trials to learn hyperparameters from
 
 
 def learning_size(count: int) -> int:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from crashbo.errors import InputError
 from crashbo.gp.conflicts import RATE, find_conflicts, lapsed
-from crashbo.gp.ep import Labels
+from crashbo.gp.ep import EPResult, Labels, propagate
 from crashbo.gp.inference import Conditioned, Solution, solve
 from crashbo.learning.map import find_mode
 from crashbo.learning.priors import log_normal
@@ -20,6 +20,9 @@ _ROUNDS = 3  # of relaxing labels that conflict with the rest
 _PRECISION = 1e-11  # of the log posterior, relative
 _TOLERANCE, _SWEEPS = 1e-6, 60  # of EP while searching
 _STEEPEST = 1e-6  # derivative at which the search stops
+_ROUGH = 1e-5  # tolerance of EP in an integral over the threshold
+_NEGLIGIBLE = 8.0  # log posterior below its maximum at which such an integral ends
+_NODES = 24  # of the integral, on each side
 
 
 @dataclass(frozen=True)
@@ -188,3 +191,39 @@ def _first_guess(given: Conditioned, sign: Array, start: ThresholdStart | None) 
     if start is not None and math.isfinite(start.threshold):
         return start.threshold, float(deviation[highest])
     return float(upper[highest]), float(deviation[highest])
+
+
+def solve_labels(given: Conditioned, sign: Array, thresholds: Array, start: Sites | None = None) -> EPResult:
+    """EP of the labelled latents at `b` thresholds."""
+    b, m = len(thresholds), len(sign)
+    zeros = np.zeros((b, m))
+    labels = Labels(sign, np.repeat(thresholds[:, None], m, 1), zeros, zeros)
+    mean, covariance = np.broadcast_to(given.mean, (b, m)), np.broadcast_to(given.covariance, (b, m, m))
+    return propagate(mean, covariance, labels, start=start, tolerance=_ROUGH, max_sweeps=100)
+
+
+def threshold_deviation(given: Conditioned, sign: Array, rule: ThresholdRule, mode: ThresholdEstimate) -> float:
+    """Root mean square deviation of c from its mode under its posterior.
+
+    The posterior rises steeply at the highest stable value and falls slowly above it, which a curvature would miss. It
+    is integrated by the trapezoid rule on steps that widen away from the mode, as wide as the posterior itself.
+
+    Math: deviation^2 = int (c - mode)^2 Z_EP(c) p(c) dc / int Z_EP(c) p(c) dc
+
+    Args:
+        given, sign, rule: as in `estimate_threshold`.
+        mode: its result; finite.
+    """
+    unit = float(np.sqrt(np.maximum(np.diagonal(given.covariance[0]).max(), 0.0)))
+    reach = unit if rule.prior is None else max(unit, rule.prior[1])
+    ladder = np.concatenate([[0.0], np.geomspace(1e-4 * unit, 6 * reach, _NODES)])
+    nodes = np.concatenate([mode.threshold - ladder[:0:-1], mode.threshold + ladder])
+    precision, shift = mode.start.sites
+    start = np.repeat(precision, len(nodes), 0), np.repeat(shift, len(nodes), 0)
+    heights = solve_labels(given, sign, nodes, start).log_partition
+    if rule.prior is not None:
+        heights = heights + log_normal(nodes, *rule.prior)[0]
+    heights = heights - heights.max()
+    density = np.where(heights > -_NEGLIGIBLE, np.exp(heights), 0.0)
+    total = np.trapezoid(density, nodes)
+    return math.sqrt(float(np.trapezoid(np.square(nodes - mode.threshold) * density, nodes) / total))

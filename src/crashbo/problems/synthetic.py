@@ -58,7 +58,7 @@ class Problem:
 
 
 def gardner(x1: float | Array, x2: float | Array) -> Any:
-    """Return the objective of Simulation I, `eq:gardner_fun` with its second frequency corrected.
+    """Return the objective of Simulation I, with its second frequency corrected.
 
     Math: `cos(10 x1) cos(5 x2) + sin(5 x1) + 2`
     """
@@ -66,7 +66,7 @@ def gardner(x1: float | Array, x2: float | Array) -> Any:
 
 
 def branin(x1: float | Array, x2: float | Array) -> Any:
-    """Return the Branin function on the unit square, `eq:branin_fun` with its brackets corrected.
+    """Return the Branin function on the unit square, with its brackets corrected.
 
     Math: `(v - 5.1 / (4 pi^2) u^2 + 5 / pi u - 6)^2 + 10 (1 - 1 / (8 pi)) cos(u) + 10`, `u = 15 x1 - 5`, `v = 15 x2`
     """

@@ -30,7 +30,7 @@ class Example1:
     def log_truncation_error(self) -> float:
         """EP's log Z less the exact one, by numerical integration over the orthant that the labels allow."""
         given, sign = self.model.posterior.given, self.model.data.sign
-        bound = sign * (self.model.threshold.value - given.mean[0])
+        bound = sign * (self.model.threshold - given.mean[0])
         signed = sign[:, None] * given.covariance[0] * sign
         rng = np.random.default_rng(0)
         exact = multivariate_normal(cov=signed, seed=rng, abseps=1e-9, releps=1e-6, maxpts=2_000_000).cdf(bound)
@@ -91,7 +91,7 @@ class Example1:
         mean, deviation = self.model.moments(x[:, None])
         success = np.exp(self.model.log_success(self.model.predictor(x[:, None])))
         places = data.X[:, 0]
-        threshold = self.model.threshold.value
+        threshold = self.model.threshold
         return Curves(x, mean, deviation, success, threshold, places[data.observed], data.values, places[data.above])
 
     def predictive(self) -> tuple[Any, Any]:

@@ -30,12 +30,12 @@ class PaperSettings:
     Attributes:
         learned: learn hyperparameters instead of fixing them as the paper does.
         sampler: of the minimum, "virtual" as in the paper or "pathwise".
-        starts: local searches per sample by virtual evaluations; the paper has one.
+        starts: random points at the lowest of which a virtual sample's local search begins; the paper prints 1.
     """
 
     learned: bool = False
     sampler: str = "virtual"
-    starts: int = 1
+    starts: int = 200
 
     @property
     def words(self) -> str:

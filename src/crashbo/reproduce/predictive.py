@@ -45,7 +45,7 @@ def _density(model: GPCR, mean: float, variance: float, link: Array, grid: Array
     moved = given.mean + (grid - mean)[:, None] * link / variance
     left = given.covariance - np.outer(link, link) / variance
     zeros = np.zeros((g, m))
-    labels = Labels(sign, np.full((g, m), model.threshold.value), zeros, zeros)
+    labels = Labels(sign, np.full((g, m), model.threshold), zeros, zeros)
     ep = propagate(moved, np.broadcast_to(left, (g, m, m)), labels, tolerance=1e-4)
     heights = ep.log_partition - 0.5 * np.square(grid - mean) / variance
     density = np.exp(heights - heights.max())

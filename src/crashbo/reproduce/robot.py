@@ -163,8 +163,8 @@ def tell(optimizer: Optimizer, params: Any, told: Told, penalty: float | None = 
 def _run(tuning: PoleTuning, seed: int, method: str, tuned: Tuned) -> Run:
     best, outcomes = tuned.optimizer.best().params, tuned.outcomes
     again = repeat(tuning, best, [rollout_seed(seed, 2, number) for number in range(REEVALUATIONS)])
-    costs = [one.cost for one in outcomes]
-    reasons = [one.reason for one in outcomes if one.failed]
+    costs = [None if tuning.failure(one) else one.cost for one in outcomes]
+    reasons = [reason for one in outcomes if (reason := tuning.failure(one))]
     stable = [number for number, cost in enumerate(costs) if cost is not None]
     return Run(
         seed=seed,

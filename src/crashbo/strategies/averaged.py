@@ -202,7 +202,8 @@ class Averaged:
         high, low = ~random & (rho > _RELATED), ~random & (rho < -_RELATED)
         kinds = (high, ~(random | high | low), low, random)
         is_high, unrelated, is_low, is_random = (float(weights[kind].sum()) for kind in kinds)
-        return Relation(is_high, unrelated, is_low, is_random, rate=float(weights @ lapse))
+        rate = float(weights[random] @ lapse[random]) / is_random if is_random else 0.0
+        return Relation(is_high, unrelated, is_low, is_random, rate)
 
     def places(self) -> list[Place]:
         """Which named reasons have a place of their own, and where."""

@@ -34,7 +34,7 @@ class Relation:
         unrelated: crashes have a place of their own.
         low: crashes lie where costs are low.
         random: crashes strike anywhere.
-        rate: probability that a trial crashes wherever it is made.
+        rate: if they do, probability that a trial crashes wherever it is made.
     """
 
     high: float

@@ -90,19 +90,19 @@ class DefaultStrategy:
             return surrogate.placed_success(X) >= least
 
         found = maximise(score, _differences(score), points, rounding, effort=effort, allowed=allowed)
-        seen = best_trial(history)
+        seen = best_trial(history, allowed(history.points))
         if seen is not None and surrogate.objective.noise_share() < _NOISY:
             mean, deviation = surrogate.moments(found.point[None])
-            cost = history.costs[seen]
-            if cost is not None and float(mean[0] + deviation[0]) >= cost:
-                return Guess(history.points[seen], bool(allowed(history.points[seen][None])[0]))
+            if float(mean[0] + deviation[0]) >= seen[0]:
+                return Guess(history.points[seen[1]], True)
         return Guess(found.point, True)
 
 
-def best_trial(history: History) -> int | None:
-    """The trial with the lowest cost that did not fail; None if there is none."""
-    held = [(cost, i) for i, cost in enumerate(history.costs) if cost is not None and not history.failed[i]]
-    return min(held)[1] if held else None
+def best_trial(history: History, allowed: NDArray[np.bool_]) -> tuple[float, int] | None:
+    """The lowest cost of a trial that did not fail, among those allowed, and its number; None if there is none."""
+    usable = allowed & ~history.failed
+    held = [(cost, i) for i, cost in enumerate(history.costs) if cost is not None and usable[i]]
+    return min(held) if held else None
 
 
 def _differences(score: Callable[[Array], Array], step: float = 1e-5) -> Callable[[Array], tuple[Array, Array]]:

@@ -30,7 +30,7 @@ class Effort:
 
     starts: int = 4
     iterations: int = 30
-    evaluations: int = 60
+    evaluations: int = 40
     precision: float = 1e-7
 
 

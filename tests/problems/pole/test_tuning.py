@@ -56,12 +56,23 @@ def test_any_failure_is_a_crash_and_no_more(params, reason):
     assert (told.objective, told.constraints, told.reason) == (CRASHED, {}, reason)
 
 
-def test_mixed_failures_tell_the_reach_unless_it_was_the_reason():
+def test_a_reach_that_was_cut_short_is_not_told():
     tuning = POLES["robot2d-mixed"]
     too_far, too_fast = tuning.evaluate(LAZY, 0), tuning.evaluate(WILD, 0)
     assert (too_far.objective, too_far.constraints) == (CRASHED, {"reach": VIOLATED})
-    assert too_fast.objective is CRASHED
-    assert 0 < too_fast.constraints["reach"] < 13.0
+    assert (too_fast.objective, too_fast.constraints) == (CRASHED, {})
+
+
+def test_a_roll_out_that_breaks_the_reach_limit_alone_has_a_cost():
+    tuning = POLES["robot2d-mixed"]
+    outcome = replace(tuning.rollout(GOOD, 1), reach=0.2)
+    told = tuning.told(outcome)
+    assert (told.objective, told.constraints, told.reason) == (outcome.cost, {"reach": VIOLATED}, "")
+    assert tuning.failure(outcome) == TOO_FAR
+    assert tuning.failure(tuning.rollout(GOOD, 1)) == ""
+    assert POLES["robot2d"].failure(outcome) == ""
+    far = [tuning.rollout(params, 0) for params in tuning.space.sample(25, np.random.default_rng(0))]
+    assert max(one.reach for one in far) > 0.25  # it went on beyond the limit
 
 
 @pytest.mark.parametrize("name", ["robot2d", "robot2d-mixed", "robot5d"])

@@ -55,7 +55,7 @@ def joint(model: GPCR, X: Array) -> tuple[Array, Array]:
 
     used = ep.precision[0] > 0
     points = np.concatenate([rows.X[rows.value_point], rows.X[rows.label_point][used]])
-    limit = model.threshold.value
+    limit = model.threshold
     targets = np.concatenate([rows.values, limit + ep.shift[0, used] / ep.precision[0, used]])
     noise = np.concatenate([np.full(len(rows.values), model.noise), 1 / ep.precision[0, used]])
     gain = np.linalg.solve(prior(points, points) + np.diag(noise), prior(points, X)).T
@@ -75,5 +75,5 @@ def grid_minima(objective: GPCR, constraints: list[GPCR], count: int, side: int 
 
     cost, holds = draw(objective), np.ones((count, len(X)), dtype=bool)
     for one in constraints:
-        holds &= draw(one) <= one.threshold.value
+        holds &= draw(one) <= one.threshold
     return np.where(holds, cost, np.inf).min(-1)[holds.any(-1)]

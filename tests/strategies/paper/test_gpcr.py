@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from crashbo.learning.threshold import solve_labels
 from crashbo.strategies.paper.data import Data
 from crashbo.strategies.paper.gpcr import GPCR, Prior
 from crashbo.strategies.paper.hyperparameters import _log_posterior, learned_prior
-from crashbo.strategies.paper.threshold import solve_labels
 from tests.strategies.paper.models import example1, joint, simulation1, simulation2
 
 PRIOR = Prior(np.array([0.2]), 0.5, 0.02**2, None, "matern32")
@@ -23,7 +23,7 @@ def data(values: list[float | None], limit: float | None = None) -> Data:
 
 
 def test_example_1_by_maximum_likelihood():
-    assert example1().threshold.value == pytest.approx(2.0284, abs=2e-4)
+    assert example1().threshold == pytest.approx(2.0284, abs=2e-4)
 
 
 def test_example_1_at_the_papers_threshold():
@@ -40,7 +40,7 @@ def test_the_threshold_is_the_maximum_over_a_grid(prior):
     heights = solve_labels(model.posterior.given, model.data.sign, grid).log_partition
     if prior is not None:
         heights = heights + norm.logpdf(grid, *prior)
-    assert model.threshold.value == pytest.approx(grid[heights.argmax()], abs=6e-4)
+    assert model.threshold == pytest.approx(grid[heights.argmax()], abs=6e-4)
 
 
 def test_the_spread_of_the_threshold_is_that_of_its_posterior():
@@ -48,19 +48,19 @@ def test_the_spread_of_the_threshold_is_that_of_its_posterior():
     grid = np.linspace(1.8, 4.0, 4001)
     heights = solve_labels(model.posterior.given, model.data.sign, grid).log_partition + norm.logpdf(grid, 0, 5)
     density = np.exp(heights - heights.max())
-    exact = math.sqrt(np.trapezoid(density * (grid - model.threshold.value) ** 2, grid) / np.trapezoid(density, grid))
+    exact = math.sqrt(np.trapezoid(density * (grid - model.threshold) ** 2, grid) / np.trapezoid(density, grid))
     assert model.limit.deviation == pytest.approx(exact, rel=0.05)
 
 
 def test_prescribed_thresholds():
-    assert GPCR.fit(data([None, None]), PRIOR).threshold.value == 0.0
+    assert GPCR.fit(data([None, None]), PRIOR).threshold == 0.0
     assert GPCR.fit(data([None, None]), PRIOR).limit is None
-    assert GPCR.fit(data([1.0, 2.0]), PRIOR).threshold.value == math.inf
+    assert GPCR.fit(data([1.0, 2.0]), PRIOR).threshold == math.inf
     assert GPCR.fit(data([1.0, 2.0]), PRIOR).limit is None
     wide = Prior(np.array([0.2]), 0.5, 0.02**2, (0.0, 5.0), "matern32")
-    assert 2.0 < GPCR.fit(data([1.0, 2.0]), wide).threshold.value < 5.0
+    assert 2.0 < GPCR.fit(data([1.0, 2.0]), wide).threshold < 5.0
     known = GPCR.fit(data([1.0, None], limit=3.0), PRIOR)
-    assert (known.threshold.value, known.limit.value, known.limit.deviation) == (3.0, 3.0, 0.0)
+    assert (known.threshold, known.limit.value, known.limit.deviation) == (3.0, 3.0, 0.0)
 
 
 @pytest.mark.parametrize("model", [example1(), simulation1(), *simulation2()])
@@ -72,7 +72,7 @@ def test_predictions_are_those_of_a_gp_on_values_and_sites(model):
     assert found[0] == pytest.approx(mean, abs=1e-6 * unit)
     assert found[1] == pytest.approx(np.sqrt(covariance.diagonal()), abs=1e-5 * unit)
     success = np.exp(model.log_success(model.predictor(X)))
-    assert success == pytest.approx(norm.cdf((model.threshold.value - mean) / np.sqrt(covariance.diagonal())), abs=1e-5)
+    assert success == pytest.approx(norm.cdf((model.threshold - mean) / np.sqrt(covariance.diagonal())), abs=1e-5)
 
 
 def test_the_gradient_of_success():

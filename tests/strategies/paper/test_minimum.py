@@ -46,36 +46,37 @@ def test_an_evaluation_asked_for_twice_differs_by_its_noise_only():
     assert values.std() == pytest.approx(0.01, rel=0.2)
 
 
-@pytest.mark.parametrize("evaluations", [1, 5, 40])
-def test_no_search_exceeds_its_evaluations(monkeypatch, evaluations):
+@pytest.mark.parametrize(("starts", "evaluations"), [(1, 1), (1, 5), (1, 40), (20, 30), (200, 400)])
+def test_no_search_exceeds_its_evaluations(monkeypatch, starts, evaluations):
     asked = []
     reveal = module._Search._reveal
     monkeypatch.setattr(module._Search, "_reveal", lambda self, X: asked.append(len(X)) or reveal(self, X))
     objective, constraint = simulation2()
     for seed in range(5):
         asked.clear()
-        VirtualMinimum(evaluations=evaluations)(objective, [constraint], 1, np.random.default_rng(seed), same)
+        VirtualMinimum(starts, evaluations)(objective, [constraint], 1, np.random.default_rng(seed), same)
         assert sum(asked[1:]) <= evaluations
     asked.clear()
-    VirtualMinimum(precision=10.0)(objective, [], 1, np.random.default_rng(0), same)
+    VirtualMinimum(1, precision=10.0)(objective, [], 1, np.random.default_rng(0), same)
     assert sum(asked[1:]) < 20  # the first step is short enough
 
 
 def test_a_sample_does_not_lie_above_the_trials():
     model = simulation1()
     lowest = model.data.values.min()
-    assert (drawn(VirtualMinimum(), model, [], 5) < lowest + 0.03).all()
+    assert (drawn(VirtualMinimum(1), model, [], 5) < lowest + 0.06).all()  # four deviations of a value and its noise
 
 
-@pytest.mark.parametrize("constrained", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_virtual_minima_from_many_starts_have_the_distribution_on_a_grid(constrained):
+@pytest.mark.parametrize("constrained", [False, True])
+def test_virtual_minima_have_nearly_the_distribution_on_a_grid(constrained):
     objective, constraint = simulation2() if constrained else (simulation1(), None)
     limits = [constraint] if constrained else []
     exact = grid_minima(objective, limits, 2000)
-    many = drawn(VirtualMinimum(starts=10), objective, limits, 12)
-    assert ks_2samp(many, exact).statistic < 0.15  # 0.12 is what 120 samples allow at 5 %
-    one = drawn(VirtualMinimum(), objective, limits, 12)
-    assert one.mean() > many.mean()  # the paper's single start is biased upwards
+    many = drawn(VirtualMinimum(), objective, limits, 20)
+    assert ks_2samp(many, exact).statistic < 0.17  # 0.10 is what 200 samples allow at 5 %
+    assert abs(many.mean() - exact.mean()) < 0.25 * exact.std()
+    one = drawn(VirtualMinimum(1), objective, limits, 20)
+    assert one.mean() > exact.mean() + exact.std()  # as printed: one uniform start
 
 
 @pytest.mark.parametrize("constrained", [False, True])

@@ -43,7 +43,7 @@ def test_case_3_has_a_standard_gp_and_a_constraint_with_its_own_threshold():
     models = PaperStrategy().surrogate(
         history((0.2, 0.2, 0.5, {"g": 0.1}), (0.8, 0.8, 2.0, {"g": None}), constraints=[G])
     )
-    assert models.objective.threshold.value == math.inf
+    assert models.objective.threshold == math.inf
     assert len(models.objective.data.labelled) == 0
     assert set(models.limits) == {"g"}
     assert models.relation is None

@@ -16,7 +16,7 @@ from crashbo.errors import InputError
 from crashbo.outcome import CRASHED, VIOLATED, Constraint, Label
 from crashbo.problems.pole.lqr import lqr_gains
 from crashbo.problems.pole.mujoco import mujoco_rollout
-from crashbo.problems.pole.rollout import TOO_FAR, Outcome, Settings
+from crashbo.problems.pole.rollout import MONITOR, TOO_FAR, Outcome, Settings
 from crashbo.problems.pole.simulation import rollout
 from crashbo.space import Space
 
@@ -67,10 +67,11 @@ class PoleTuning:
     Attributes:
         name: of it.
         dimension: 2 or 5.
-        mixed: whether the reach (g1, in cm) is a constraint of its own, with a value while it holds;
-            otherwise any failure is a crash and no more.
+        mixed: whether the reach (g1, in cm) is a constraint of its own, with a value while it holds: a roll-out goes
+            on beyond its limit and has a cost. Otherwise any failure is a crash and no more.
         physics: "simulation" or "mujoco".
         settings: of the experiment.
+        reach_limit: hidden limit of the reach where that is a constraint, m.
     """
 
     name: str
@@ -78,6 +79,7 @@ class PoleTuning:
     mixed: bool = False
     physics: Literal["simulation", "mujoco"] = "simulation"
     settings: Settings = field(default_factory=lambda: Settings(duration=DURATION))
+    reach_limit: float = MONITOR.limits["reach"]
 
     def __post_init__(self) -> None:
         if self.dimension not in (2, 5):
@@ -98,7 +100,7 @@ class PoleTuning:
     @property
     def thresholds(self) -> dict[str, float]:
         """The hidden limits, as far as they can be learned."""
-        return {"reach": CENTIMETRES * self.settings.monitor.limits["reach"]} if self.mixed else {}
+        return {"reach": CENTIMETRES * self.reach_limit} if self.mixed else {}
 
     def gains(self, params: Mapping[str, Any]) -> Array:
         """Return the controller of the params."""
@@ -115,14 +117,22 @@ class PoleTuning:
     def told(self, outcome: Outcome) -> Told:
         """Return what the optimizer is told of an outcome.
 
-        A roll-out that was cut short has no cost. Where the reach is a constraint of its own, it is
-        violated if that was the reason, and otherwise told as far as it was measured.
+        A roll-out that was cut short has no cost. Where the reach is a constraint of its own, it is violated once it
+        was too large, and nothing is told of it where something else ended the roll-out before: it might have grown.
         """
         objective = CRASHED if outcome.cost is None else outcome.cost
         if not self.mixed:
             return Told(objective, {}, outcome.reason)
-        reach = VIOLATED if outcome.reason == TOO_FAR else CENTIMETRES * outcome.reach
-        return Told(objective, {"reach": reach}, outcome.reason)
+        if outcome.reach >= self.reach_limit:
+            return Told(objective, {"reach": VIOLATED}, outcome.reason)
+        seen: dict[str, float | Label] = {} if outcome.cost is None else {"reach": CENTIMETRES * outcome.reach}
+        return Told(objective, seen, outcome.reason)
+
+    def failure(self, outcome: Outcome) -> str:
+        """Why an outcome is a failure, a broken limit of the reach included; "" if it is none."""
+        if self.mixed and not outcome.reason and outcome.reach >= self.reach_limit:
+            return TOO_FAR
+        return outcome.reason
 
     def without_recovery(self) -> "PoleTuning":
         """The same problem without the runs of the safe controller, whose outcome is no data point."""
@@ -160,15 +170,21 @@ class Evaluation:
 def repeat(tuning: PoleTuning, params: Mapping[str, Any], seeds: "list[int] | range") -> Evaluation:
     """Try the same params once per seed."""
     outcomes = [tuning.without_recovery().rollout(params, seed) for seed in seeds]
-    costs = tuple(one.cost for one in outcomes if one.cost is not None)
-    return Evaluation(costs, tuple(one.reason for one in outcomes if one.failed))
+    costs = tuple(one.cost for one in outcomes if one.cost is not None and not tuning.failure(one))
+    return Evaluation(costs, tuple(reason for one in outcomes if (reason := tuning.failure(one))))
+
+
+def going_on(settings: Settings) -> Settings:
+    """The same experiment, which a large reach does not end before the emergency stop."""
+    monitor = settings.monitor
+    return replace(settings, monitor=replace(monitor, limits={**monitor.limits, "reach": monitor.stops["reach"]}))
 
 
 POLES = {
     tuning.name: tuning
     for tuning in (
         PoleTuning("robot2d"),
-        PoleTuning("robot2d-mixed", mixed=True),
+        PoleTuning("robot2d-mixed", mixed=True, settings=going_on(Settings(duration=DURATION))),
         PoleTuning("robot5d", dimension=5),
         PoleTuning("robot2d-mujoco", physics="mujoco"),
     )

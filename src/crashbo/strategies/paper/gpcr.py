@@ -13,16 +13,10 @@ from crashbo.gp.kernel import KernelName
 from crashbo.gp.prediction import Prediction, Predictor
 from crashbo.gp.rows import Hyperparameters, joint_covariance
 from crashbo.gp.truncation import truncation
+from crashbo.learning.threshold import ThresholdEstimate, ThresholdRule, estimate_threshold, threshold_deviation
 from crashbo.learning.warp import Warp
 from crashbo.strategies.base import Limit
 from crashbo.strategies.paper.data import Data
-from crashbo.strategies.paper.threshold import (
-    Hyperprior,
-    Threshold,
-    find_threshold,
-    threshold_deviation,
-    without_search,
-)
 
 Array = NDArray[np.float64]
 _AS_TOLD = Warp()
@@ -44,7 +38,7 @@ class Prior:
     lengthscale: Array
     variance: float
     noise: float
-    threshold: Hyperprior
+    threshold: tuple[float, float] | None
     kernel: KernelName
     scaling: Warp = _AS_TOLD
 
@@ -67,44 +61,44 @@ class GPCR:
     Attributes:
         data: the trials.
         prior: hyperparameters.
-        threshold: estimated or known, in units of the scaling; +inf of an output that cannot fail.
+        rule: how the threshold was found.
+        estimate: of the threshold, in units of the scaling; +inf of an output that cannot fail.
         posterior: b = 1, in those units.
     """
 
     data: Data
     prior: Prior
-    threshold: Threshold
+    rule: ThresholdRule
+    estimate: ThresholdEstimate
     posterior: Posterior
 
     @classmethod
-    def fit(cls, data: Data, prior: Prior, relaxed: Array | None = None) -> "GPCR":
-        """Estimate the threshold, then infer.
-
-        Args:
-            data: the trials.
-            prior: hyperparameters.
-            relaxed: `m`, lapse rates of single labels that conflict with a value next to them (the paper's Discussion).
-        """
-        rows = data.rows(prior.scaling(data.values))
-        found = cls._threshold(data, prior)
-        posterior = infer(rows, prior.settings(found.value), relaxed=relaxed, start=found.sites)
-        return cls(data, prior, found, posterior)
-
-    @staticmethod
-    def _threshold(data: Data, prior: Prior) -> Threshold:
-        if data.limit is not None:
-            return Threshold(float(prior.scaling(np.array(data.limit))))
-        known = without_search(data.sign, data.any_stable, prior.threshold)
-        if known is not None:
-            return Threshold(known)
+    def fit(cls, data: Data, prior: Prior) -> "GPCR":
+        """Estimate the threshold, then infer; a label that conflicts with the rest is relaxed where it stands."""
         rows, at = data.rows(prior.scaling(data.values)), prior.settings(0.0)
         given = condition_on_values(joint_covariance(rows, at), rows.values, at.row_noise(rows))
-        return find_threshold(given, data.sign, prior.threshold)
+        rule = cls._rule(data, prior)
+        found = estimate_threshold(given, data.sign, rule)
+        relaxed = found.rates if found.rates.any() else None
+        posterior = infer(rows, prior.settings(found.threshold), relaxed=relaxed, start=found.start.sites)
+        return cls(data, prior, rule, found, posterior)
+
+    @staticmethod
+    def _rule(data: Data, prior: Prior) -> ThresholdRule:
+        """Known, or searched for; 0 while there is no stable point."""
+        if data.limit is not None:
+            return ThresholdRule(fixed=float(prior.scaling(np.array(data.limit))))
+        return ThresholdRule(prior=prior.threshold) if data.any_stable else ThresholdRule(fixed=0.0)
+
+    @property
+    def threshold(self) -> float:
+        """In units of the scaling."""
+        return self.estimate.threshold
 
     @property
     def estimated(self) -> bool:
         """Whether the threshold says something: learned from stable points, and finite."""
-        return self.data.limit is None and self.data.any_stable and math.isfinite(self.threshold.value)
+        return self.data.limit is None and self.data.any_stable and math.isfinite(self.threshold)
 
     @property
     def noise(self) -> float:
@@ -118,9 +112,9 @@ class GPCR:
             return Limit(self.data.limit) if math.isfinite(self.data.limit) else None
         if not self.estimated:
             return None
-        spread = threshold_deviation(self.posterior.given, self.data.sign, self.prior.threshold, self.threshold)
+        spread = threshold_deviation(self.posterior.given, self.data.sign, self.rule, self.estimate)
         scaling = self.prior.scaling
-        return Limit(float(scaling.undo(np.array(self.threshold.value))), scaling.scale * spread)
+        return Limit(float(scaling.undo(np.array(self.threshold))), scaling.scale * spread)
 
     @cached_property
     def predictor(self) -> Predictor:
@@ -141,7 +135,7 @@ class GPCR:
 
     def log_success_slope(self, q: Prediction) -> Array:
         """Gradient of `log_success` by the points, `p x d`."""
-        if not math.isfinite(self.threshold.value):
+        if not math.isfinite(self.threshold):
             return np.zeros_like(q.X)
         z, deviation = self._z(q), np.sqrt(q.variance[0, 0])
         hazard = truncation(z).hazard
@@ -150,7 +144,7 @@ class GPCR:
         return q.pull(by_mean[None, None], by_variance[None, None])
 
     def _z(self, q: Prediction) -> Array:
-        return (self.threshold.value - q.mean[0, 0]) / np.sqrt(q.variance[0, 0])
+        return (self.threshold - q.mean[0, 0]) / np.sqrt(q.variance[0, 0])
 
     def believing(self, X: Array) -> "GPCR":
         """This model with points under way `q x d` that return their mean; the threshold stays."""

@@ -111,7 +111,7 @@ class PathwiseMinimum:
         """See `VirtualMinimum`."""
         d = objective.data.X.shape[-1]
         cost = draw_paths(objective, count, self.features, rng)
-        others = [(draw_paths(one, count, self.features, rng), one.threshold.value) for one in constraints]
+        others = [(draw_paths(one, count, self.features, rng), one.threshold) for one in constraints]
 
         def rank(X: Array) -> tuple[Array, Array]:
             violation = np.zeros((count, X.shape[-2]))

@@ -17,6 +17,7 @@ from crashbo.strategies.paper.surrogate import PaperModels
 from crashbo.strategies.paper.virtual import VirtualMinimum
 
 Array = NDArray[np.float64]
+_STEPS = 200  # virtual evaluations of a local search, at least
 _EFFORT = Effort(starts=6, iterations=40, evaluations=120, precision=1e-9)
 _NEAR = np.array([0.003, 0.02, 0.1]).reshape(3, 1, 1)  # distances from the trials that a search looks at too
 
@@ -161,7 +162,11 @@ class Decision:
 
     def _minima(self, *, constrained: bool) -> Array:
         options = self.history.options
-        sampler = PathwiseMinimum() if options.sampler == "pathwise" else VirtualMinimum(starts=options.starts)
+        sampler = (
+            PathwiseMinimum()
+            if options.sampler == "pathwise"
+            else VirtualMinimum(options.starts, 2 * max(options.starts, _STEPS))
+        )
         limits = list(self.models.constraints.values()) if constrained else []
         return sampler(self.models.objective, limits, options.samples, self.history.generator(1), self.rounding)
 
