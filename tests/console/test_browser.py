@@ -158,7 +158,8 @@ def test_an_experiment_from_suggestion_to_crash_over_a_restart(tmp_path: Path, o
         expect(page.locator("#counts")).to_contain_text("1 finished · 1 crashed · 0 under way")
         expect(page.locator("#map")).not_to_have_attribute("data-basis", str(before))
         expect(page.locator("#map .mark.crash")).to_have_count(1)
-        assert page.evaluate("document.querySelector('canvas.heat').toDataURL()") != pixels
+        # The marks come with the trials; the colours follow when the model has learned from them.
+        page.wait_for_function("before => document.querySelector('canvas.heat').toDataURL() != before", arg=pixels)
         expect(page.locator("#convergence .mark.crash")).to_have_count(1)
     found = reopen(study).records()
     assert [(one.status, one.objective, one.reason) for one in found] == [
