@@ -12,9 +12,9 @@ from optuna.trial import FrozenTrial, TrialState
 from crashbo.console.forms import NAME_LIMIT, REASON_LIMIT, Form
 from crashbo.console.snapshot import BY, EXPECTED, Reader, find_row
 from crashbo.errors import CrashBOError, InputError
-from crashbo.integrations.optuna import records
+from crashbo.integrations.optuna.correcting import Correction, amend
 from crashbo.integrations.optuna.internals import trial_id
-from crashbo.integrations.optuna.records import RETRY_OF, SKIPPED, Correction
+from crashbo.integrations.optuna.records import RETRY_OF, SKIPPED
 from crashbo.integrations.optuna.space import distribution_of
 from crashbo.integrations.optuna.transactions import CREATED, Beginning, Ending, new_key, writer
 from crashbo.outcome import VIOLATED
@@ -221,7 +221,7 @@ class Desk:
         exact = Correction(status, cost, dict(seen), reason, by)
         with self._lock, self.study.guarded():
             if valued:
-                records.amend(self.study.inner, number, lambda before: exact, key=key, version=version)
+                amend(self.study.inner, number, lambda before: exact, key=key, version=version)
             else:
                 recording.correct(self.study, number, status=status, reason=reason, key=key, version=version, by=by)
         return number

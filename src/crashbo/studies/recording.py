@@ -12,8 +12,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import InputError
 from crashbo.integrations.optuna import records
+from crashbo.integrations.optuna.correcting import Correction, amend
 from crashbo.integrations.optuna.internals import stored_trial, study_id, trial_id
-from crashbo.integrations.optuna.records import TOLD_BY, Correction, Record
+from crashbo.integrations.optuna.records import TOLD_BY, Record
 from crashbo.integrations.optuna.space import distribution_of
 from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH, TOLD, TRANSIENT, Ending, new_key, writer
 from crashbo.outcome import CRASHED, VIOLATED, check_outcome
@@ -163,7 +164,7 @@ def correct(
     version: int | None = None,
     by: str = "",
 ) -> Record:
-    """Correct a finished trial; what was recorded before is kept. See `records.correct` for the statuses.
+    """Correct a finished trial; what was recorded before is kept. See `correcting.correct` for the statuses.
 
     Args:
         study: of the trial.
@@ -195,7 +196,7 @@ def correct(
         return Correction(status, objective, values, words, said)
 
     with study.guarded():
-        return records.amend(study.inner, number, make, key=key, version=version)
+        return amend(study.inner, number, make, key=key, version=version)
 
 
 def _corrected_values(

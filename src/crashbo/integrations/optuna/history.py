@@ -102,7 +102,7 @@ def make_optimizer(
 ) -> Optimizer:
     """Return the optimizer that has seen the records and is about to suggest trial `number`.
 
-    Finished, crashed and pending records that lie in the space count, in the order of their numbers.
+    Finished, crashed, pruned and pending records that lie in the space count, in the order of their numbers.
     """
     outputs = outputs_of(records, settings.constraints)
     optimizer = Optimizer(
@@ -111,9 +111,9 @@ def make_optimizer(
     )
     placed = [(record, place(record, translation)) for record in records]
     trials = [
-        Trial(record.number, params, record.objective, outputs.seen(record), record.reason)
+        Trial(record.number, params, _cost(record), outputs.seen(record), record.reason)
         for record, params in placed
-        if params is not None and record.status in ("finished", "crashed")
+        if params is not None and record.teaches
     ]
     pending = [
         Suggestion(params, _key(record.number, number), Reason("given"))
@@ -121,6 +121,11 @@ def make_optimizer(
         if params is not None and record.status == "pending" and record.number != number
     ]
     return Optimizer.restore(replace(optimizer.saved, trials=trials, pending=pending, asked=number))
+
+
+def _cost(record: Record) -> float | None:
+    """Its cost, or what it is thought to be; None for a crash."""
+    return record.estimate if record.status == "pruned" else record.objective
 
 
 def _key(number: int, asking: int) -> int:

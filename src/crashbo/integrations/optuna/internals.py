@@ -44,6 +44,11 @@ def study_attributes(study: optuna.Study) -> dict[str, Any]:
     return dict(storage_of(study).get_study_user_attrs(study_id(study)))
 
 
+def all_trials(study: optuna.Study) -> list[FrozenTrial]:
+    """All trials of a study, also where a pruner hands out a view of some of them (one bracket of Hyperband)."""
+    return storage_of(study).get_all_trials(study_id(study), deepcopy=False)
+
+
 def find_trial(study: optuna.Study, number: int) -> FrozenTrial:
     """One trial, read from the storage.
 

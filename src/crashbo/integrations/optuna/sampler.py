@@ -63,7 +63,7 @@ class CrashBOSampler(BaseSampler):
         acquisition: str = "auto",
         options: Options | None = None,
         learn_from: Learn = True,
-        prune_as: str = "ignore",
+        prune_as: str = "estimate",
         independent_sampler: BaseSampler | None = None,
     ) -> None:
         """Set up; nothing is read yet.
@@ -77,7 +77,9 @@ class CrashBOSampler(BaseSampler):
             options: as of `crashbo.Optimizer`.
             learn_from: which failed trials are crashes: all (True), none (False), or those for which this
                 function of the `FrozenTrial` returns True.
-            prune_as: what a pruned trial is: "ignore" it, a "crash", or its last reported "value".
+            prune_as: what a pruned trial says: an "estimate" of its cost (its last value, moved by what finished
+                trials gained after that step), its last "value" as its cost, a "crash", or nothing ("ignore": then the
+                same point may be suggested again and again).
             independent_sampler: for parameters that not all trials share; None: at random.
         """
         if prune_as not in PRUNED_CHOICES:
