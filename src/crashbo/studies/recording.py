@@ -15,7 +15,6 @@ from crashbo.integrations.optuna import records
 from crashbo.integrations.optuna.correcting import Correction, amend
 from crashbo.integrations.optuna.internals import stored_trial, study_id, trial_id
 from crashbo.integrations.optuna.records import TOLD_BY, Record
-from crashbo.integrations.optuna.space import distribution_of
 from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH, TOLD, TRANSIENT, Ending, new_key, writer
 from crashbo.outcome import CRASHED, VIOLATED, check_outcome
 from crashbo.studies.storage import StudyError
@@ -138,6 +137,7 @@ def make_trial(
     by: str = "",
 ) -> FrozenTrial:
     """Check a whole trial and return it, ready to be stored."""
+    study.check_askable()
     checked = study.definition.space.validate(params)
     outcome = CRASHED if objective is None else objective
     cost, seen = check_outcome(outcome, dict(constraints or {}), study.definition.constraints)
@@ -145,9 +145,13 @@ def make_trial(
     if cost is None:
         marks[CRASH] = check_text("reason", reason)
     state = TrialState.FAIL if cost is None else TrialState.COMPLETE
-    distributions = {name: distribution_of(one) for name, one in study.definition.space.items()}
+    translation = study.translation
     return optuna.trial.create_trial(
-        state=state, value=cost, params=checked, distributions=distributions, user_attrs=marks
+        state=state,
+        value=cost,
+        params=translation.outward(checked),
+        distributions={name: translation.distributions[name] for name in checked},
+        user_attrs=marks,
     )
 
 

@@ -68,7 +68,7 @@ class Outputs:
 def outputs_of(records: Sequence[Record], declared: Sequence[Constraint]) -> Outputs:
     """Collect the declared constraints, those only reported, and Optuna's own."""
     names = {one.name: one for one in declared}
-    taken = set(names)
+    taken = set(names) | {name for record in records for name in record.distributions}
     for name in _sorted(name for record in records for name in record.constraints):
         if name not in names:
             names[name] = Constraint(_identifier(name, taken))
@@ -85,7 +85,8 @@ def _sorted(names: Iterable[str]) -> list[str]:
 
 def _identifier(name: str, taken: set[str]) -> str:
     """A name that a constraint may have and none has yet; it is added to the taken ones."""
-    base = name if name.isidentifier() else "limit_" + re.sub(r"\W", "_", name)
+    base = re.sub(r"\W", "_", name)
+    base = base if base.isidentifier() else f"limit_{base}"
     while base in taken or base in ("objective", "params", "reason", "self"):
         base += "_"
     taken.add(base)

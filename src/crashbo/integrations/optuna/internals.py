@@ -3,8 +3,8 @@
 The attributes `Study._storage`, `Study._study_id`, `FrozenTrial._trial_id` and a storage's `_backend`;
 `_VersionManager` and the folder of the tables' versions. There is no public way to reach a study's own storage.
 
-Two more files know what Optuna keeps to itself: `transactions.py`, which writes its tables and the lines of its
-journal, and `crashbo.studies.patience`, which repeats single methods of `RDBStorage`.
+More files know what Optuna keeps to itself: `database.py`, which writes its tables, `journal.py`, which writes the
+lines of its journal, and `crashbo.studies.patience`, which repeats single methods of `RDBStorage`.
 """
 
 from collections.abc import Iterator
