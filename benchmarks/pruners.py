@@ -61,10 +61,10 @@ def network(trial: optuna.Trial, random: np.random.Generator) -> Iterator[float]
 
 
 def noisy(trial: optuna.Trial, random: np.random.Generator) -> Iterator[float]:
-    """The bowl with noise of 0.1 on every value before the last, which has 0.01."""
+    """The bowl with noise of 0.1 on every value before the last."""
     curve = list(bowl(trial, random))
     yield from (value + 0.1 * random.normal() for value in curve[:-1])
-    yield curve[-1] + 0.01 * random.normal()
+    yield curve[-1]
 
 
 TASKS: dict[str, Task] = {"bowl": bowl, "branin": branin, "network": network, "noisy": noisy}
@@ -153,15 +153,17 @@ def main() -> None:
     samplers, tasks = arguments.samplers.split(";"), arguments.tasks.split(";")
     wanted = [
         (task, pruner, sampler, seed, arguments.trials)
+        for seed in range(arguments.seeds)
         for task in tasks
         for pruner in PRUNERS
         for sampler in samplers
-        for seed in range(arguments.seeds)
     ]
+    runs = []
     with ProcessPoolExecutor(arguments.workers, initializer=_quiet) as pool:
-        runs = list(pool.map(run, *zip(*wanted, strict=True)))
-    if arguments.json:
-        arguments.json.write_text(json.dumps([asdict(one) for one in runs], indent=1) + "\n")
+        for one in pool.map(run, *zip(*wanted, strict=True)):
+            runs.append(one)
+            if arguments.json:  # at once: a run that is stopped leaves what it has
+                arguments.json.write_text(json.dumps([asdict(each) for each in runs], indent=1) + "\n")
     print(table(runs))
 
 

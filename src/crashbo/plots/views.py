@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,7 +140,7 @@ class View:
 if TYPE_CHECKING:
     import optuna
 
-Source: TypeAlias = "Optimizer | Result | View | optuna.Study"
+Source: TypeAlias = Union[Optimizer, Result, View, "optuna.Study"]
 
 
 def view(

@@ -207,7 +207,7 @@ def _cost(row: _Row) -> tuple[float | None, str]:
     if row.objective in ("", None):
         return None, row.reason
     try:
-        value = math.nan if isinstance(row.objective, bool) else float(row.objective)
+        value = float(str(row.objective) if isinstance(row.objective, bool) else row.objective)
     except (TypeError, ValueError, OverflowError):
         value = parse_number("objective", str(row.objective), "Leave it empty for a crash.")
     if not math.isfinite(value) or abs(value) > _LARGEST:

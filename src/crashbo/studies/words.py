@@ -28,7 +28,7 @@ def differences(wanted: Definition, found: Definition) -> list[str]:
 
 def _line(name: str, wanted: str | None, found: str | None) -> str:
     if found is None:
-        return f"it has no {name} ({wanted})"
+        return f"{name}: none here, not {wanted}"
     return f"{name} is {found}" + (", which was not said" if wanted is None else f", not {wanted}")
 
 

@@ -81,8 +81,8 @@ class CrashBOSampler(BaseSampler):
             options: as of `crashbo.Optimizer`.
             learn_from: which failed trials are crashes: all (True), none (False), or those for which this
                 function of the `FrozenTrial` returns True.
-            prune_as: what a pruned trial says: an "estimate" of its cost (its last value, moved by what finished
-                trials gained after that step), its last "value" as its cost, a "crash", or nothing ("ignore": then the
+            prune_as: what a pruned trial says: an "estimate" of its cost (by how finished trials went on from the
+                step of its last value), its last "value" as its cost, a "crash", or nothing ("ignore": then the
                 same point may be suggested again and again).
             independent_sampler: for parameters that not all trials share; None: by a model of the trials that have
                 them, at random while those are few.
