@@ -161,7 +161,10 @@ def _value_mode(
 
 
 def _values_alone(block: Block, values: Array) -> Rows:
-    return replace(block, below=block.below[:0], above=block.above[:0], above_margin=block.above[:0]).rows(values)
+    none = block.below[:0]
+    points = np.arange(len(block.value_point))
+    alone = replace(block, X=block.X[block.value_point], value_point=points, below=none, above=none, above_margin=none)
+    return alone.rows(values)
 
 
 def _settings(thetas: Array, kernel: KernelName) -> Hyperparameters:

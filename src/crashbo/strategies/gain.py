@@ -81,33 +81,37 @@ def with_slopes(function: Callable[[Moments], Array], q: Prediction) -> tuple[Ar
     Central differences, all moments' at once: moments are few, and the function is cheap next to the prediction.
     """
     at = Moments.of(q)
-    value = function(at)
-    by_mean, by_variance, by_covariance = (np.zeros_like(q.mean) for _ in range(3))
-
-    def difference(ahead: Moments, behind: Moments, step: Array) -> Array:
-        return (function(ahead) - function(behind)) / (2 * step)
-
-    step = _STEP * at.deviation
-    by_mean[:, 0] = difference(_moved(at, mean=at.mean + step), _moved(at, mean=at.mean - step), step)
-    slope = difference(_moved(at, deviation=at.deviation + step), _moved(at, deviation=at.deviation - step), step)
-    by_variance[:, 0] = slope / (2 * at.deviation)
+    step, margin_step = _STEP * at.deviation, _STEP * at.margin_deviation
+    moves: list[tuple[dict[str, Array], Array]] = [({"mean": step}, step), ({"deviation": step}, step)]
     for j in range(at.margin.shape[1]):
         one = np.zeros_like(at.margin)
-        one[:, j] = _STEP * at.margin_deviation[:, j]
-        step = one[:, j]
-        by_mean[:, 1 + j] = difference(_moved(at, margin=at.margin + one), _moved(at, margin=at.margin - one), step)
-        slope = difference(
-            _moved(at, margin_deviation=at.margin_deviation + one),
-            _moved(at, margin_deviation=at.margin_deviation - one),
-            step,
-        )
-        by_variance[:, 1 + j] = slope / (2 * at.margin_deviation[:, j])
+        one[:, j] = margin_step[:, j]
         mixed = one * at.deviation[:, None]
-        by_covariance[:, 1 + j] = difference(
-            _moved(at, covariance=at.covariance + mixed), _moved(at, covariance=at.covariance - mixed), mixed[:, j]
-        )
-    return value, by_mean, by_variance, by_covariance
+        moves += [({"margin": one}, margin_step[:, j]), ({"margin_deviation": one}, margin_step[:, j])]
+        moves.append(({"covariance": mixed}, mixed[:, j]))
+    # All in one call, the points side by side: the function's time is overhead.
+    moved = [at, *(_moved(at, change, sign) for change, _ in moves for sign in (1.0, -1.0))]
+    values = np.split(function(_joined(moved)), len(moved), -1)
+    slopes = [
+        (ahead - behind) / (2 * width)
+        for ahead, behind, (_, width) in zip(values[1::2], values[2::2], moves, strict=True)
+    ]
+    by_mean, by_variance, by_covariance = (np.zeros_like(q.mean) for _ in range(3))
+    by_mean[:, 0], by_variance[:, 0] = slopes[0], slopes[1] / (2 * at.deviation)
+    by_mean[:, 1:] = _stacked(slopes[2::3], at.margin)
+    by_variance[:, 1:] = _stacked(slopes[3::3], at.margin) / (2 * at.margin_deviation)
+    by_covariance[:, 1:] = _stacked(slopes[4::3], at.margin)
+    return values[0], by_mean, by_variance, by_covariance
 
 
-def _moved(at: Moments, **changes: Array) -> Moments:
-    return Moments(**{**vars(at), **changes})
+def _moved(at: Moments, change: dict[str, Array], sign: float) -> Moments:
+    return Moments(**{**vars(at), **{name: getattr(at, name) + sign * step for name, step in change.items()}})
+
+
+def _joined(parts: list[Moments]) -> Moments:
+    """The points of several moments side by side."""
+    return Moments(*(np.concatenate([getattr(one, name) for one in parts], -1) for name in vars(parts[0])))
+
+
+def _stacked(slopes: list[Array], like: Array) -> Array:
+    return np.stack(slopes, 1) if slopes else np.zeros_like(like)
