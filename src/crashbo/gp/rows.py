@@ -72,12 +72,12 @@ class Rows:
         n, d = self.X.shape
         return square_gaps(self.X, self.X) if n * n * d <= _KEPT else None
 
-    def distances(self, latents: Latents) -> Array:
-        """`q x n x n`, squared distances of the points."""
+    def squared_distances(self, precision: Array) -> Array:
+        """`q x n x n`, of the points, given inverse squares of lengthscales `q x d`."""
         n = len(self.X)
         if self.gaps is None:
-            return squared_distance(self.X, self.X, latents.lengthscale)
-        return np.asarray(np.square(1.0 / latents.lengthscale) @ self.gaps).reshape(len(latents.kernels), n, n)
+            return squared_distance(self.X, self.X, 1 / np.sqrt(precision))
+        return np.asarray(precision @ self.gaps).reshape(len(precision), n, n)
 
 
 def one_output(X: Array, crashed: NDArray[np.bool_], observed: Indices, values: Array) -> Rows:
@@ -156,7 +156,7 @@ def joint_covariance(rows: Rows, at: Hyperparameters) -> Array:
     Math: sum_l mixing_(o_r, l) mixing_(o_s, l) correlation_l(x_r, x_s)
     """
     latents, b, r = at.latents, len(at), len(rows.point)
-    shapes = correlation(rows.distances(latents), latents.kernels)
+    shapes = correlation(rows.squared_distances(np.square(1.0 / latents.lengthscale)), latents.kernels)
     total = np.empty((b, r, r))
     for i, (output, own) in enumerate(rows.runs):
         for other_output, other in rows.runs[: i + 1]:
@@ -203,7 +203,7 @@ def covariance_gradient(rows: Rows, at: Hyperparameters, slope: Array) -> tuple[
     (n, d), latents = rows.X.shape, at.latents
     by_length, by_mixing = np.zeros((b, count, d)), np.zeros((b, outputs, count))
     member = (rows.output[None, :] == np.arange(outputs)[:, None]).astype(np.float64)  # o x r
-    squared = rows.distances(latents)
+    squared = rows.squared_distances(np.square(1.0 / latents.lengthscale))
     shapes, falls = correlation(squared, latents.kernels), correlation_slope(squared, latents.kernels)
     each = np.array_equal(rows.point, np.arange(n))  # one row for every point
     for latent in range(count):
@@ -212,14 +212,14 @@ def covariance_gradient(rows: Rows, at: Hyperparameters, slope: Array) -> tuple[
         if latents.place[:, latent].max() >= 0:
             placed = slope * weight[:, :, None] * weight[:, None, :]
             placed = (placed if each else rows.incidence.T @ placed @ rows.incidence) * fall
-            by_length[:, latent] = _weighed_gaps(rows, placed) / np.square(at.lengthscale[:, latent])
+            by_length[:, latent] = weighed_gaps(rows, placed) / np.square(at.lengthscale[:, latent])
         seen = shape if each else shape[:, rows.point[:, None], rows.point]
         reach = (slope * seen) @ weight[..., None]
         by_mixing[:, :, latent] = 2 * reach[..., 0] @ member.T
     return by_length, by_mixing
 
 
-def _weighed_gaps(rows: Rows, weights: Array) -> Array:
+def weighed_gaps(rows: Rows, weights: Array) -> Array:
     """`b x d`, squared differences of the points' coordinates, summed with weights `b x n x n`."""
     if rows.gaps is not None:
         return np.asarray(weights.reshape(len(weights), -1) @ rows.gaps.T)

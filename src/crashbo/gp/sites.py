@@ -30,10 +30,19 @@ def factor_sites(covariance: Array, root: Array) -> Array:
     b = covariance * root
     b *= root[:, None]
     b.flat[:: len(root) + 1] += 1.0
-    factor, info = lapack.dpotrf(b.T, lower=1, clean=1, overwrite_a=1)
+    return _factor(b.T)
+
+
+def _factor(matrix: Array) -> Array:
+    """Cholesky factor, in place of a matrix in LAPACK's order."""
+    factor, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
     if info:
         raise _broken()
     return np.asarray(factor)
+
+
+def _log_det(factors: Array) -> Array:
+    return np.asarray(2 * np.log(np.einsum("baa->ba", factors)).sum(-1))
 
 
 def _broken() -> NumericalError:
@@ -96,13 +105,13 @@ class _Solved:
     """What the factors of `B = I + S^(1/2) covariance S^(1/2)` of `b` problems give.
 
     Attributes:
-        factors: of B.
+        factors: `b x a x a`, of B, lower triangular.
         white, back: `b x a`, factor^-1 residual, and B^-1 residual.
         explained: `b x n`, diag(covariance S^(1/2) B^-1 S^(1/2) covariance).
         log_det: `b`, of B.
     """
 
-    factors: list[Array]
+    factors: Array
     white: Array
     back: Array
     explained: Array
@@ -120,20 +129,20 @@ class _Solved:
         b, a, n = rows.shape
         if b > MANY:
             return cls._at_once(rows[..., active], rows * root[..., None], root, residual)
-        white, back, explained, log_det = np.empty((b, a)), np.empty((b, a)), np.empty((b, n)), np.empty(b)
-        factors = []
+        # In LAPACK's order, so that it works in place: each matrix here is the transpose of what it sees.
+        stacked = np.empty((b, n + 1, a))
+        np.multiply(rows.swapaxes(-1, -2), root[:, None, :], out=stacked[:, :n])
+        stacked[:, n] = residual
+        matrices = np.multiply(stacked[:, active], root[..., None], order="C")
+        np.einsum("baa->ba", matrices)[:] += 1.0
+        back = np.empty((b, a))
         for i in range(b):
-            factor = factor_sites(rows[i] if a == n else rows[i][:, active], root[i])
-            stacked = np.empty((n + 1, a))
-            np.multiply(rows[i].T, root[i], out=stacked[:n])
-            stacked[n] = residual[i]
-            solved, _ = lapack.dtrtrs(factor, stacked.T, lower=1, overwrite_b=1)
-            white[i] = solved[:, n]
-            back[i] = lapack.dtrtrs(factor, white[i], lower=1, trans=1)[0]
-            explained[i] = np.einsum("ij,ij->j", solved[:, :n], solved[:, :n])
-            log_det[i] = 2 * np.log(factor.diagonal()).sum()
-            factors.append(factor)
-        return cls(factors, white, back, explained, log_det)
+            factor = _factor(matrices[i].T)
+            lapack.dtrtrs(factor, stacked[i].T, lower=1, overwrite_b=1)  # in place
+            back[i] = lapack.dtrtrs(factor, stacked[i, n], lower=1, trans=1)[0]
+        factors, solved = matrices.swapaxes(-1, -2), stacked[:, :n]
+        explained, log_det = np.einsum("bna,bna->bn", solved, solved), _log_det(factors)
+        return cls(factors, stacked[:, n], back, explained, log_det)
 
     @classmethod
     def _at_once(cls, own: Array, scaled: Array, root: Array, residual: Array) -> "_Solved":
@@ -145,7 +154,7 @@ class _Solved:
         solved = np.linalg.solve(factors, np.concatenate([scaled, residual[..., None]], -1))
         white, explained = solved[..., -1], np.einsum("ban,ban->bn", solved[..., :-1], solved[..., :-1])
         back = np.linalg.solve(factors.swapaxes(-1, -2), white[..., None])[..., 0]
-        return cls(list(factors), white, back, explained, 2 * np.log(np.einsum("baa->ba", factors)).sum(-1))
+        return cls(factors, white, back, explained, _log_det(factors))
 
     def inverse_diagonal(self, problems: NDArray[np.int64]) -> Array:
         """diag(B^-1) of some problems, 1 for the others, `b x a`."""

@@ -81,37 +81,25 @@ def with_slopes(function: Callable[[Moments], Array], q: Prediction) -> tuple[Ar
     Central differences, all moments' at once: moments are few, and the function is cheap next to the prediction.
     """
     at = Moments.of(q)
-    step, margin_step = _STEP * at.deviation, _STEP * at.margin_deviation
-    moves: list[tuple[dict[str, Array], Array]] = [({"mean": step}, step), ({"deviation": step}, step)]
-    for j in range(at.margin.shape[1]):
-        one = np.zeros_like(at.margin)
-        one[:, j] = margin_step[:, j]
-        mixed = one * at.deviation[:, None]
-        moves += [({"margin": one}, margin_step[:, j]), ({"margin_deviation": one}, margin_step[:, j])]
-        moves.append(({"covariance": mixed}, mixed[:, j]))
-    # All in one call, the points side by side: the function's time is overhead.
-    moved = [at, *(_moved(at, change, sign) for change, _ in moves for sign in (1.0, -1.0))]
-    values = np.split(function(_joined(moved)), len(moved), -1)
-    slopes = [
-        (ahead - behind) / (2 * width)
-        for ahead, behind, (_, width) in zip(values[1::2], values[2::2], moves, strict=True)
-    ]
-    by_mean, by_variance, by_covariance = (np.zeros_like(q.mean) for _ in range(3))
-    by_mean[:, 0], by_variance[:, 0] = slopes[0], slopes[1] / (2 * at.deviation)
-    by_mean[:, 1:] = _stacked(slopes[2::3], at.margin)
-    by_variance[:, 1:] = _stacked(slopes[3::3], at.margin) / (2 * at.margin_deviation)
-    by_covariance[:, 1:] = _stacked(slopes[4::3], at.margin)
-    return values[0], by_mean, by_variance, by_covariance
-
-
-def _moved(at: Moments, change: dict[str, Array], sign: float) -> Moments:
-    return Moments(**{**vars(at), **{name: getattr(at, name) + sign * step for name, step in change.items()}})
-
-
-def _joined(parts: list[Moments]) -> Moments:
-    """The points of several moments side by side."""
-    return Moments(*(np.concatenate([getattr(one, name) for one in parts], -1) for name in vars(parts[0])))
-
-
-def _stacked(slopes: list[Array], like: Array) -> Array:
-    return np.stack(slopes, 1) if slopes else np.zeros_like(like)
+    b, m, p = at.margin.shape
+    k = 2 + 3 * m
+    each = np.empty((b, k, p))
+    each[:, 0], each[:, 1], each[:, 2 : 2 + m] = at.mean, at.deviation, at.margin
+    each[:, 2 + m : 2 + 2 * m], each[:, 2 + 2 * m :] = at.margin_deviation, at.covariance
+    steps = np.empty_like(each)
+    steps[:, :2], steps[:, 2 : 2 + m] = at.deviation[:, None], at.margin_deviation
+    steps[:, 2 + m : 2 + 2 * m] = at.margin_deviation
+    steps[:, 2 + 2 * m :] = at.margin_deviation * at.deviation[:, None]
+    steps *= _STEP
+    # Points side by side: as they are, and moved ahead and behind in every moment.
+    moved = np.repeat(each[:, :, None], 1 + 2 * k, 2)
+    one = np.arange(k)
+    moved[:, one, 1 + 2 * one] += steps
+    moved[:, one, 2 + 2 * one] -= steps
+    wide = moved.reshape(b, k, -1)
+    margins = np.split(wide[:, 2:], 3, 1)
+    values = function(Moments(wide[:, 0], wide[:, 1], *margins)).reshape(b, 1 + 2 * k, p)
+    slopes = (values[:, 1::2] - values[:, 2::2]) / (2 * steps)
+    by_variance = slopes[:, [1, *range(2 + m, 2 + 2 * m)]] / (2 * np.sqrt(q.variance))
+    by_covariance = np.concatenate([np.zeros((b, 1, p)), slopes[:, 2 + 2 * m :]], 1)
+    return values[:, 0], slopes[:, [0, *range(2, 2 + m)]], by_variance, by_covariance
