@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from crashbo.botorch import density
 from crashbo.gp.kernel import correlation, squared_distance
 from crashbo.learning.threshold import make_labels
-from crashbo.strategies.paper.gpcr import GPCR
+from crashbo.strategies.paper.model import GPCR
 
 Array = NDArray[np.float64]
 
@@ -22,10 +22,8 @@ def predictive_density(model: GPCR, X: Array, grid: Array) -> Array:
     Returns:
         `p x g`, densities that integrate to 1 over the grid (trapezoid rule).
     """
-    at, rows = model.posterior.at, model.posterior.rows
-    variance = float(at.mixing[0, 0, 0]) ** 2
-    cross = variance * correlation(squared_distance(X, rows.X, at.lengthscale[0, 0]), model.prior.kernel)
-    labels = make_labels(model.data.sign, model.threshold, 0.0)
-    return density.predictive_density(
-        model.posterior.given, labels, cross[:, rows.point], np.full(len(X), variance), grid
-    )
+    posterior, unit = model.posterior, model.deviation
+    near = correlation(squared_distance(X, posterior.rows.X, posterior.at.lengthscale[0, 0]), model.point.kernel)
+    cross = near[:, posterior.rows.point] * posterior.at.mixing[0, posterior.rows.output, 0]
+    labels = make_labels(posterior.rows.sign, model.threshold / unit, 0.0)
+    return density.predictive_density(posterior.given, labels, cross, np.ones(len(X)), grid / unit) / unit

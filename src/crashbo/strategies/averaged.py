@@ -1,9 +1,10 @@
 """Models of all outputs, averaged over their hyperparameters."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from crashbo.outcome import Constraint
 from crashbo.strategies.base import Limit, Place, Relation
 
 Array = NDArray[np.float64]
+_Kept = TypeVar("_Kept")
 _RELATED = 0.4  # correlation from which on crashes count as related to the cost
 _LABELS = 300  # that are modelled
 _RANDOM = 0.1  # lapse rate from which on crashes count as random
@@ -216,7 +218,7 @@ class Averaged:
                 found.append(Place(name, len(points), self._relation(margin), points[top], float(risk[top])))
         return found
 
-    def believing(self, X: Array) -> "Averaged":
+    def believing(self, X: Array) -> Self:
         """These models with points under way that end as expected."""
         if not len(X):
             return self
@@ -224,18 +226,28 @@ class Averaged:
         return replace(self, objective=self.objective.believing(X), constraints=constraints)
 
 
-def objective_block(history: History) -> Block:
-    """The objective's trials."""
+def output_block(history: History, output: str, *, absorbed: bool) -> Block | None:
+    """The trials of one output; None while nothing was seen of it.
+
+    Args:
+        history: all of them.
+        output: the objective, or a constraint.
+        absorbed: whether a crash is a high value of the objective.
+    """
+    if output == OBJECTIVE:
+        return _objective_block(history, absorbed)
+    return _constraint_block(history, next(one for one in history.constraints if one.name == output))
+
+
+def _objective_block(history: History, absorbed: bool) -> Block:
     crashed = np.array([trial.crashed for trial in history.trials])
     costs = np.array([cost for cost in history.costs if cost is not None])
     ok, bad = np.flatnonzero(~crashed), np.flatnonzero(crashed)
-    none = np.zeros(0, dtype=np.int64)
+    none, fixed = np.zeros(0, dtype=np.int64), history.options.fixed.get(OBJECTIVE)
     if history.constraints and not len(bad):
-        return Block(history.points, ok, costs, none, none, none, margins=0)
-    absorbed = history.options.crashes == "absorb"
-    margins, fixed = np.zeros(len(bad), dtype=np.int64), history.options.fixed.get(OBJECTIVE)
-    block = Block(history.points, ok, costs, ok, bad, margins, self_limited=absorbed, fixed=fixed)
-    return block.thinned(_LABELS)
+        return Block(history.points, ok, costs, none, none, none, margins=0, fixed=fixed)
+    margins = np.zeros(len(bad), dtype=np.int64)
+    return Block(history.points, ok, costs, ok, bad, margins, self_limited=absorbed, fixed=fixed)
 
 
 def crash_reasons(history: History) -> list[str]:
@@ -243,8 +255,7 @@ def crash_reasons(history: History) -> list[str]:
     return [trial.reason for trial in history.trials if trial.crashed]
 
 
-def constraint_block(history: History, constraint: Constraint) -> Block | None:
-    """A constraint's trials; None while nothing was seen of it."""
+def _constraint_block(history: History, constraint: Constraint) -> Block | None:
     seen = [i for i, trial in enumerate(history.trials) if constraint.name in trial.constraints]
     if not seen:
         return None
@@ -263,7 +274,7 @@ def constraint_block(history: History, constraint: Constraint) -> Block | None:
         self_limited=True,
         threshold=constraint.threshold,
         fixed=history.options.fixed.get(constraint.name),
-    ).thinned(_LABELS)
+    )
 
 
 class Memory:
@@ -271,18 +282,20 @@ class Memory:
 
     def __init__(self, size: int = 16) -> None:
         self.size = size
-        self._kept: dict[object, object] = {}
+        self._kept: dict[object, Any] = {}
 
-    def get(self, key: object) -> object | None:
-        return self._kept.get(key)
+    def once(self, key: object, make: Callable[[], _Kept]) -> _Kept:
+        """What was made under this key before, or is made now."""
+        if key not in self._kept:
+            self._kept[key] = make()
+            while len(self._kept) > self.size:
+                self._kept.pop(next(iter(self._kept)))
+        found: _Kept = self._kept[key]
+        return found
 
-    def put(self, key: object, value: object) -> None:
-        self._kept[key] = value
-        while len(self._kept) > self.size:
-            self._kept.pop(next(iter(self._kept)))
 
-
-def _key(history: History, output: str, kind: str) -> object:
+def trials_key(history: History, output: str, kind: str) -> object:
+    """Stands for everything that models of an output depend on."""
     trials = tuple(
         (tuple(trial.params.items()), trial.objective, tuple(trial.constraints.items()), trial.reason)
         for trial in history.trials
@@ -302,28 +315,29 @@ class _Learned:
 
 def model_output(history: History, output: str, numbers: Numbers, memory: Memory) -> tuple[Output | None, Reasons]:
     """The models of one output, a pure function of the trials; None while there is nothing to model."""
-    key = _key(history, output, "models")
-    known = memory.get(key)
-    if known is not None:
-        return known  # type: ignore[return-value]
     block = _block(history, output)
     if block is None:
         return None, Reasons()
+    return memory.once(
+        trials_key(history, output, "models"), lambda: _modelled(history, block, output, numbers, memory)
+    )
+
+
+def _modelled(
+    history: History, block: Block, output: str, numbers: Numbers, memory: Memory
+) -> tuple[Output | None, Reasons]:
     learned = _learned(history.first(learning_size(len(history.trials))), output, numbers, memory)
     if learned is None or learned.kind != _kind(block):
         learned = _learned(history, output, numbers, memory)
     assert learned is not None
     if output == OBJECTIVE and len(learned.reasons.names) > 1:
         block = learned.reasons.split(block, crash_reasons(history))
-    found = Output(weigh(learned.candidates.affordable(len(block.X)), block)), learned.reasons
-    memory.put(key, found)
-    return found
+    return Output(weigh(learned.candidates.affordable(len(block.X)), block)), learned.reasons
 
 
 def _block(history: History, output: str) -> Block | None:
-    if output == OBJECTIVE:
-        return objective_block(history)
-    return constraint_block(history, next(one for one in history.constraints if one.name == output))
+    block = output_block(history, output, absorbed=history.options.crashes == "absorb")
+    return None if block is None else block.thinned(_LABELS)
 
 
 def _learned(history: History, output: str, numbers: Numbers, memory: Memory) -> _Learned | None:
@@ -331,18 +345,17 @@ def _learned(history: History, output: str, numbers: Numbers, memory: Memory) ->
     block = _block(history, output)
     if block is None:
         return None
-    key = _key(history, output, "learned")
-    known = memory.get(key)
-    if not isinstance(known, _Learned):
-        reasons, kind = Reasons(), _kind(block)
-        if output == OBJECTIVE:
-            reasons = choose_reasons(block, crash_reasons(history), numbers)
-            if len(reasons.names) > 1:
-                block = reasons.split(block, crash_reasons(history))
-        limited = replace(numbers, correlations=((0.0, 1.0),)) if history.options.crashes == "separate" else numbers
-        known = _Learned(learn(block, limited), reasons, kind)
-        memory.put(key, known)
-    return known
+    return memory.once(trials_key(history, output, "learned"), lambda: _learn(history, block, output, numbers))
+
+
+def _learn(history: History, block: Block, output: str, numbers: Numbers) -> _Learned:
+    reasons, kind = Reasons(), _kind(block)
+    if output == OBJECTIVE:
+        reasons = choose_reasons(block, crash_reasons(history), numbers)
+        if len(reasons.names) > 1:
+            block = reasons.split(block, crash_reasons(history))
+    limited = replace(numbers, correlations=((0.0, 1.0),)) if history.options.crashes == "separate" else numbers
+    return _Learned(learn(block, limited), reasons, kind)
 
 
 def _kind(block: Block) -> tuple[int, bool, bool]:
