@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
@@ -24,6 +24,7 @@ from crashbo.strategies.base import Limit, Place, Relation
 
 Array = NDArray[np.float64]
 _Kept = TypeVar("_Kept")
+_Output = TypeVar("_Output", bound="Output")
 _RELATED = 0.4  # correlation from which on crashes count as related to the cost
 _LABELS = 300  # that are modelled
 _RANDOM = 0.1  # lapse rate from which on crashes count as random
@@ -31,9 +32,10 @@ _RANDOM = 0.1  # lapse rate from which on crashes count as random
 
 @dataclass(frozen=True)
 class Output:
-    """The models of one output."""
+    """The models of one output, and which margins it has."""
 
     models: ModelSet
+    reasons: Reasons = field(default_factory=Reasons)
 
     @property
     def weights(self) -> Array:
@@ -130,7 +132,7 @@ class Output:
         values = np.stack([warp(block.values) for warp in models.warps])
         rows = grown.rows(np.concatenate([values, q.mean[:, 0, held]], -1))
         posterior = infer(rows, models.posterior.at, tolerance=1e-3, max_sweeps=60)
-        return Output(replace(models, posterior=posterior))
+        return replace(self, models=replace(models, posterior=posterior))
 
 
 @dataclass(frozen=True)
@@ -140,14 +142,15 @@ class Averaged:
     Attributes:
         objective: cost and crash margins.
         constraints: each with its own limit.
-        any_cost: whether any trial has a cost.
-        reasons: which margins the objective has.
     """
 
     objective: Output
     constraints: Mapping[str, Output]
-    any_cost: bool
-    reasons: Reasons
+
+    @property
+    def any_cost(self) -> bool:
+        """See `Surrogate`."""
+        return len(self.objective.models.block.values) > 0
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -209,8 +212,8 @@ class Averaged:
 
     def places(self) -> list[Place]:
         """Which named reasons have a place of their own, and where."""
-        block, found = self.objective.models.block, list[Place]()
-        for margin, name in enumerate(self.reasons.names if self.reasons != Reasons() else ()):
+        block, reasons, found = self.objective.models.block, self.objective.reasons, list[Place]()
+        for margin, name in enumerate(reasons.names if reasons != Reasons() else ()):
             points = block.X[block.above[block.above_margin == margin]]
             if name and len(points):
                 risk = 1 - self.objective.margin_held(points, margin)
@@ -313,26 +316,21 @@ class _Learned:
     kind: tuple[int, bool, bool]
 
 
-def model_output(history: History, output: str, numbers: Numbers, memory: Memory) -> tuple[Output | None, Reasons]:
+def model_output(history: History, output: str, numbers: Numbers, memory: Memory) -> Output | None:
     """The models of one output, a pure function of the trials; None while there is nothing to model."""
     block = _block(history, output)
     if block is None:
-        return None, Reasons()
-    return memory.once(
-        trials_key(history, output, "models"), lambda: _modelled(history, block, output, numbers, memory)
-    )
+        return None
 
+    def make() -> Output:
+        learned = _learned(history.first(learning_size(len(history.trials))), output, numbers, memory)
+        if learned is None or learned.kind != _kind(block):
+            learned = _learned(history, output, numbers, memory)
+        assert learned is not None
+        placed = learned.reasons.split(block, crash_reasons(history))
+        return Output(weigh(learned.candidates.affordable(len(block.X)), placed), learned.reasons)
 
-def _modelled(
-    history: History, block: Block, output: str, numbers: Numbers, memory: Memory
-) -> tuple[Output | None, Reasons]:
-    learned = _learned(history.first(learning_size(len(history.trials))), output, numbers, memory)
-    if learned is None or learned.kind != _kind(block):
-        learned = _learned(history, output, numbers, memory)
-    assert learned is not None
-    if output == OBJECTIVE and len(learned.reasons.names) > 1:
-        block = learned.reasons.split(block, crash_reasons(history))
-    return Output(weigh(learned.candidates.affordable(len(block.X)), block)), learned.reasons
+    return memory.once(trials_key(history, output, "models"), make)
 
 
 def _block(history: History, output: str) -> Block | None:
@@ -345,17 +343,14 @@ def _learned(history: History, output: str, numbers: Numbers, memory: Memory) ->
     block = _block(history, output)
     if block is None:
         return None
-    return memory.once(trials_key(history, output, "learned"), lambda: _learn(history, block, output, numbers))
 
+    def make() -> _Learned:
+        told = crash_reasons(history)
+        reasons = choose_reasons(block, told, numbers) if output == OBJECTIVE else Reasons()
+        limited = replace(numbers, correlations=((0.0, 1.0),)) if history.options.crashes == "separate" else numbers
+        return _Learned(learn(reasons.split(block, told), limited), reasons, _kind(block))
 
-def _learn(history: History, block: Block, output: str, numbers: Numbers) -> _Learned:
-    reasons, kind = Reasons(), _kind(block)
-    if output == OBJECTIVE:
-        reasons = choose_reasons(block, crash_reasons(history), numbers)
-        if len(reasons.names) > 1:
-            block = reasons.split(block, crash_reasons(history))
-    limited = replace(numbers, correlations=((0.0, 1.0),)) if history.options.crashes == "separate" else numbers
-    return _Learned(learn(block, limited), reasons, kind)
+    return memory.once(trials_key(history, output, "learned"), make)
 
 
 def _kind(block: Block) -> tuple[int, bool, bool]:
@@ -363,12 +358,11 @@ def _kind(block: Block) -> tuple[int, bool, bool]:
     return block.margins, bool(len(block.values)), bool(len(block.above))
 
 
-def model_all(history: History, numbers: Numbers, memory: Memory) -> Averaged:
-    """The models of all outputs."""
+def model_all(history: History, model: Callable[[str], _Output | None]) -> tuple[_Output, dict[str, _Output]]:
+    """The models of the objective, and of all constraints of which something was seen."""
     if not history.trials:
         raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
-    objective, reasons = model_output(history, OBJECTIVE, numbers, memory)
+    objective = model(OBJECTIVE)
     assert objective is not None
-    found = {one.name: model_output(history, one.name, numbers, memory)[0] for one in history.constraints}
-    constraints = {name: one for name, one in found.items() if one is not None}
-    return Averaged(objective, constraints, any(not trial.crashed for trial in history.trials), reasons)
+    found = {one.name: model(one.name) for one in history.constraints}
+    return objective, {name: one for name, one in found.items() if one is not None}

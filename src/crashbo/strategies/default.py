@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crashbo.errors import InputError
 from crashbo.history import History
 from crashbo.numbers import NUMBERS, Numbers
-from crashbo.strategies.averaged import Averaged, Memory, model_all
+from crashbo.strategies.averaged import Averaged, Memory, model_all, model_output
 from crashbo.strategies.base import Guess, Suggested
 from crashbo.strategies.design import initial_count, initial_point
 from crashbo.strategies.gain import Moments, expected_improvement, held_probability, with_slopes
@@ -33,7 +33,7 @@ class DefaultStrategy:
 
     def surrogate(self, history: History) -> Averaged:
         """See `Strategy`."""
-        return model_all(history, self.numbers, self.memory)
+        return Averaged(*model_all(history, lambda one: model_output(history, one, self.numbers, self.memory)))
 
     def suggest(self, history: History) -> Suggested:
         """See `Strategy`."""

@@ -7,7 +7,6 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from crashbo.learning.reasons import Reasons
 from crashbo.strategies.paper.model import PaperModels
 from crashbo.strategies.paper.score import PaperScore, log_mes
 from tests.strategies.paper.models import simulation1, simulation2
@@ -47,11 +46,11 @@ def test_derivatives_by_moments():
 
 def models() -> PaperModels:
     objective, constraint = simulation2()
-    return PaperModels(objective, {"g": constraint}, True, Reasons())
+    return PaperModels(objective, {"g": constraint})
 
 
 def crashing() -> PaperModels:
-    return PaperModels(simulation1(), {}, True, Reasons())
+    return PaperModels(simulation1(), {})
 
 
 @pytest.mark.parametrize(

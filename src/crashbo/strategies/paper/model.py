@@ -8,15 +8,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.errors import InputError
 from crashbo.gp.inference import Posterior, condition_on_values, evidence_gradient, infer
 from crashbo.gp.rows import NOISE_FLOOR, Hyperparameters, Rows, joint_covariance
-from crashbo.history import OBJECTIVE, History
+from crashbo.history import History
 from crashbo.learning.average import Candidates, ModelSet
 from crashbo.learning.block import Block, Relations
 from crashbo.learning.map import find_mode
 from crashbo.learning.priors import log_normal, log_value_prior, usual_values, value_bounds
-from crashbo.learning.reasons import Reasons
 from crashbo.learning.schedule import learning_size
 from crashbo.learning.threshold import ThresholdEstimate, ThresholdRule, estimate_threshold, threshold_deviation
 from crashbo.learning.values import ValuePoint, fixed_values
@@ -31,7 +29,7 @@ _THRESHOLDS = (-50.0, 50.0)
 _HEADROOM = 0.3  # of the first threshold tried, above the highest standardised value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GPCR(Output):
     """The Gaussian q(f) of equations (10) and (14), with its threshold.
 
@@ -107,7 +105,7 @@ def fit(block: Block, point: ValuePoint) -> GPCR:
     at = _settings(block, point, found.threshold)
     posterior = Posterior(found.solution.weights, found.solution.log_evidence, found.solution.ep, given, rows, at)
     models = ModelSet(block, Candidates(at, (point.warp,), np.zeros(1)), posterior, np.ones(1), 0.0)
-    return GPCR(models, point, rule, found)
+    return GPCR(models, point=point, rule=rule, estimate=found)
 
 
 def _settings(block: Block, point: ValuePoint, threshold: float) -> Hyperparameters:
@@ -174,18 +172,8 @@ class PaperModels(Averaged):
     constraints: Mapping[str, GPCR]
 
 
-def model_outputs(history: History, memory: Memory) -> PaperModels:
-    """Fit all outputs, a pure function of the trials."""
-    if not history.trials:
-        raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
-    objective = _model(history, OBJECTIVE, memory)
-    assert objective is not None
-    found = {one.name: _model(history, one.name, memory) for one in history.constraints}
-    constraints = {name: one for name, one in found.items() if one is not None}
-    return PaperModels(objective, constraints, any(not trial.crashed for trial in history.trials), Reasons())
-
-
-def _model(history: History, output: str, memory: Memory) -> GPCR | None:
+def model_output(history: History, output: str, memory: Memory) -> GPCR | None:
+    """Fit one output, a pure function of the trials; None while nothing was seen of it."""
     block = paper_block(history, output)
     if block is None:
         return None

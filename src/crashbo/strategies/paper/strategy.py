@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.history import History
-from crashbo.strategies.averaged import Memory
+from crashbo.strategies.averaged import Memory, model_all
 from crashbo.strategies.base import Guess, Suggested
 from crashbo.strategies.design import initial_count, initial_point
 from crashbo.strategies.maximise import Effort, Maximum, Rounding, look, maximise
-from crashbo.strategies.paper.model import PaperModels, model_outputs
+from crashbo.strategies.paper.model import PaperModels, model_output
 from crashbo.strategies.paper.pathwise import PathwiseMinimum
 from crashbo.strategies.paper.score import PaperScore
 from crashbo.strategies.paper.virtual import VirtualMinimum
@@ -37,7 +37,7 @@ class PaperStrategy:
 
     def surrogate(self, history: History) -> PaperModels:
         """See `Strategy`."""
-        return model_outputs(history, self.memory)
+        return PaperModels(*model_all(history, lambda one: model_output(history, one, self.memory)))
 
     def suggest(self, history: History) -> Suggested:
         """See `Strategy`."""
