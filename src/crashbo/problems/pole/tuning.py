@@ -222,7 +222,7 @@ POLES = {
     tuning.name: tuning
     for tuning in (
         PoleTuning("robot2d"),
-        PoleTuning("robot2d-mixed", mixed=True, settings=going_on(ROBOT)),
+        PoleTuning("robot2d-mixed", mixed=True, settings=going_on(ROBOT), reach_limit=0.05),
         PoleTuning("robot5d", dimension=5),
         PoleTuning("robot2d-mujoco", physics="mujoco"),
         PoleTuning("robot2d-v1", settings=ROBOT_V1, ranges=PAPER_RANGES),
