@@ -27,8 +27,8 @@ from crashbo.cli.options import (
     split_point,
     split_values,
 )
-from crashbo.durable import check_writable, write_whole
 from crashbo.errors import InputError
+from crashbo.studies.durable import check_writable, write_whole
 
 if TYPE_CHECKING:
     from crashbo.studies.definition import Definition

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from crashbo.errors import InputError
 from crashbo.integrations.optuna.records import DEFAULTS
-from crashbo.options import Options, options_from_json
+from crashbo.integrations.stored import options_from_json, strategy_in
+from crashbo.options import Options
 from crashbo.outcome import Constraint
-from crashbo.settings import Settings, strategy_in
+from crashbo.settings import Settings
 from crashbo.space import Space
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import Any
 from crashbo.errors import InputError
 from crashbo.integrations.optuna.records import Record
 from crashbo.integrations.optuna.space import Translation
+from crashbo.integrations.stored import options_from_json, strategy_in
 from crashbo.optimizer import Optimizer
-from crashbo.options import options_from_json
 from crashbo.outcome import Constraint, Trial
-from crashbo.settings import Settings, strategy_in
+from crashbo.settings import Settings
 from crashbo.suggestion import Reason, Suggestion
 
 CONSTRAINTS, SETTINGS = "crashbo:constraints", "crashbo:settings"  # a study's user attributes
