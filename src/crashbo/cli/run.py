@@ -204,7 +204,7 @@ def _display(study: "Study", trials: int) -> Iterator[_Display]:
 def _outcome(ending: "Ending") -> str:
     if ending.objective is not None:
         return f"{ending.objective:.6g}"
-    status = "no outcome" if ending.status == "unreadable" else ending.status
+    status = "transient" if ending.status == "unreadable" else ending.status
     return f"{status} ({ending.reason})" if ending.reason else status
 
 

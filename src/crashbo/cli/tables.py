@@ -158,7 +158,8 @@ def _cells(definition: Definition, names: Sequence[str], record: Record) -> list
         for name in definition.constraint_names
     ]
     cost = "" if record.objective is None else f"{record.objective:.6g}"
-    return [visible(cell) for cell in (str(record.number), record.word, *params, cost, *seen, record.reason)]
+    word = "under way" if record.word == "pending" else record.word
+    return [visible(cell) for cell in (str(record.number), word, *params, cost, *seen, record.reason)]
 
 
 def _seen(value: float | None) -> str:

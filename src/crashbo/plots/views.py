@@ -93,7 +93,7 @@ class View:
         return decide(self.optimizer, self.models)
 
     def failed(self, trial: Trial) -> bool:
-        """Whether a trial crashed or broke a limit, known or not."""
+        """Whether a trial crashed or violated a limit, known or not."""
         return trial.failed_under(self.optimizer.constraints)
 
     def failed_in(self, trial: Trial, output: str) -> bool:

@@ -9,7 +9,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 
 from crashbo.errors import InputError
-from crashbo.integrations.optuna.history import Outputs, outputs_of
+from crashbo.integrations.optuna.outputs import Outputs, outputs_of
 from crashbo.integrations.optuna.records import Record, read
 from crashbo.integrations.optuna.space import Distributions, Translation, infer, infer_largest, translate
 from crashbo.studies.definition import Definition

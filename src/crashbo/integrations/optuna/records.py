@@ -73,7 +73,7 @@ class Record:
     suggestion: Mapping[str, float] = field(default_factory=dict)
 
     def failed_under(self, constraints: Sequence[Constraint]) -> bool:
-        """Whether it crashed or broke a limit, a known one or Optuna's own included."""
+        """Whether it crashed or violated a limit, a known one or Optuna's own included."""
         broken = any(value > 0 for value in self.limits.values())
         told = Trial(self.number, self.params, self.objective, self.constraints)
         return self.status == "crashed" or (self.status == "finished" and (broken or told.failed_under(constraints)))

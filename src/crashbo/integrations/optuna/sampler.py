@@ -14,8 +14,9 @@ from optuna.trial import FrozenTrial
 
 from crashbo.errors import InputError, NumericalError
 from crashbo.integrations.optuna.branches import choose, find_branch
-from crashbo.integrations.optuna.history import SETTINGS, make_optimizer, outputs_of, place, settings_in
+from crashbo.integrations.optuna.history import SETTINGS, make_optimizer, place, settings_in
 from crashbo.integrations.optuna.internals import set_system_attribute, set_user_attribute, study_attributes
+from crashbo.integrations.optuna.outputs import outputs_of
 from crashbo.integrations.optuna.records import (
     PRUNED_CHOICES,
     RETRY_OF,
@@ -294,7 +295,7 @@ class CrashBOSampler(BaseSampler):
         translation: Translation | None,
         skip: int,
     ) -> _Offer:
-        """What to try: what the user enqueued, else a trial that failed in passing, else what the model says.
+        """What to try: what the user enqueued, else a transient trial again, else what the model says.
 
         Workers that had the same idea all drop it; each leaves the next `skip` ideas to those before it, lest
         they meet again.
