@@ -10,10 +10,10 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from crashbo import NumericalError
+from crashbo.botorch.exact import exact_truncation
 from crashbo.gp import ep as ep_module
 from crashbo.gp import sites as sites_module
 from crashbo.gp.ep import EPResult, Labels, propagate
-from crashbo.gp.exact import exact_truncation
 from crashbo.gp.inference import Conditioned, Solution, evidence_slope, solve
 from tests.helpers import EXAMPLE1, example1_given, given_values, make_labels, matern32_matrix, random_covariance
 
