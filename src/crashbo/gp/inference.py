@@ -157,7 +157,6 @@ def infer(
     at: Hyperparameters,
     *,
     width: float = 0.0,
-    relaxed: Array | None = None,
     start: tuple[Array, Array] | None = None,
     tolerance: float = 1e-6,
     max_sweeps: int = 200,
@@ -168,7 +167,6 @@ def infer(
         rows: what was seen.
         at: `b` settings of the hyperparameters.
         width: probit width of the labels.
-        relaxed: `m` or `b x m`, lapse rates of single labels that override `at.lapse` where larger.
         start, tolerance, max_sweeps: of EP.
     """
     given = condition_on_values(joint_covariance(rows, at), rows.values, at.row_noise(rows))
@@ -176,8 +174,6 @@ def infer(
     lapse = np.broadcast_to(at.lapse[:, None], (b, m))
     if rows.soft is not None:
         lapse = np.where(rows.soft, 0.5, lapse)
-    if relaxed is not None:
-        lapse = np.maximum(lapse, relaxed)
     labels = Labels(rows.sign, at.threshold[:, rows.label_output], np.full((b, m), width), lapse, rows.soft)
     found = solve(given, labels, start=start, tolerance=tolerance, max_sweeps=max_sweeps)
     return Posterior(found.weights, found.log_evidence, found.ep, given, rows, at)
@@ -206,7 +202,7 @@ def evidence_slope(solution: Solution) -> Array:
 
 
 def evidence_gradient(posterior: Posterior) -> Gradient:
-    """Derivatives of the log evidence by all hyperparameters."""
+    """Derivatives of the log evidence by all hyperparameters but the lapse rate."""
     rows, at, k = posterior.rows, posterior.at, posterior.rows.n_values
     slope = evidence_slope(posterior)
     by_length, by_mixing = covariance_gradient(rows, at, slope)
@@ -214,12 +210,4 @@ def evidence_gradient(posterior: Posterior) -> Gradient:
     diagonal = np.einsum("bii->bi", slope)[:, :k] * at.row_noise(rows)
     by_noise = diagonal @ (rows.value_output == outputs).T.astype(np.float64)
     by_threshold = -posterior.weights[:, k:] @ (rows.label_output == outputs).T.astype(np.float64)
-    return Gradient(by_length, by_mixing, by_noise, by_threshold, _by_lapse(posterior))
-
-
-def _by_lapse(posterior: Posterior) -> Array:
-    """Derivative by the lapse rate, `b`, of posteriors without relaxed labels; 0 where the rate is 0."""
-    lapse, kept, sign = posterior.at.lapse[:, None], posterior.ep.kept, posterior.rows.sign
-    safe = np.maximum(lapse, 1e-300)
-    each = np.where(sign > 0, -1 / (1 - lapse), (1 - kept) / safe - kept / (1 - lapse))
-    return np.where(lapse > 0, each, 0.0).sum(-1)
+    return Gradient(by_length, by_mixing, by_noise, by_threshold)

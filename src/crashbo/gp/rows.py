@@ -1,6 +1,6 @@
 """What trials reveal, as rows of one joint Gaussian: values of outputs, and on which side of their limit they lie."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -58,20 +58,6 @@ class Rows:
         return found
 
 
-def one_output(X: Array, crashed: NDArray[np.bool_], observed: Indices, values: Array) -> Rows:
-    """Rows of one output that has values where `observed`, and a label on its own limit at every point."""
-    n = len(X)
-    return Rows(
-        X,
-        np.asarray(observed, dtype=np.int64),
-        np.zeros(len(observed), dtype=np.int64),
-        values,
-        np.arange(n),
-        np.zeros(n, dtype=np.int64),
-        np.where(crashed, -1.0, 1.0),
-    )
-
-
 @dataclass(frozen=True)
 class Hyperparameters:
     """`b` settings of the model: outputs are linear mixes of independent latents of variance 1.
@@ -108,15 +94,6 @@ class Hyperparameters:
             self.kernel if isinstance(self.kernel, str) else tuple(np.array(self.kernel)[index].tolist()),
         )
 
-    def with_threshold(self, threshold: Array) -> "Hyperparameters":
-        """The same with other limits."""
-        return replace(self, threshold=threshold)
-
-    @property
-    def prior_covariance(self) -> Array:
-        """`b x o x o`, of the outputs at one point."""
-        return self.mixing @ self.mixing.swapaxes(-1, -2)
-
     def row_noise(self, rows: Rows) -> Array:
         """`b x k`, noise variance of every value, above a floor relative to the output's prior variance."""
         variance = np.einsum("bol,bol->bo", self.mixing, self.mixing)
@@ -144,7 +121,6 @@ class Gradient:
     mixing: Array
     log_noise: Array
     threshold: Array
-    lapse: Array
 
 
 def covariance_gradient(rows: Rows, at: Hyperparameters, slope: Array) -> tuple[Array, Array]:
