@@ -1,14 +1,13 @@
 """The value's own hyperparameters, from the values alone: modes, and points around them to average over."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.errors import NumericalError
-from crashbo.gp.inference import evidence_gradient, infer
+from crashbo.gp.evidence import log_evidence_of_values
 from crashbo.gp.kernel import KernelName
 from crashbo.gp.rows import Rows
 from crashbo.learning.block import Block
@@ -149,58 +148,38 @@ def _value_mode(
     d, warp = block.X.shape[-1], make_warp(block.values, strength)
     if warp is None or prior <= 0:
         return None
-    alone = _values_alone(block)
-    rows = alone.rows(warp(block.values))
+    rows = _values_alone(block, warp(block.values))
 
     def log_posterior(theta: Array) -> tuple[float, Array]:
-        value, gradient = several(theta[None])
+        value, gradient = _log_posteriors(rows, theta[None], kernel, numbers)
         return float(value[0]), gradient[0]
-
-    def several(thetas: Array) -> tuple[Array, Array]:
-        return log_posteriors(alone, rows, thetas, np.zeros(len(thetas)), kernel, numbers)[:2]
 
     mode = find_mode(log_posterior, usual_values(d) if start is None else start, value_bounds(d), precision=1e-4)
     if not math.isfinite(mode.log_posterior):
         return None
-    return ValueMode(warp, kernel, math.log(prior), mode, _laplace_root(several, mode, numbers), numbers)
+    return ValueMode(warp, kernel, math.log(prior), mode, _laplace_root(rows, mode, kernel, numbers), numbers)
 
 
-def _values_alone(block: Block) -> Block:
-    none = block.above[:0]
-    return replace(block, below=none, above=none, above_margin=none, margins=0)
+def _values_alone(block: Block, values: Array) -> Rows:
+    none = block.below[:0]
+    points = np.arange(len(block.value_point))
+    alone = replace(block, X=block.X[block.value_point], value_point=points, below=none, above=none, above_margin=none)
+    return alone.rows(values)
 
 
-def log_posteriors(
-    block: Block, rows: Rows, thetas: Array, thresholds: Array, kernel: KernelName, numbers: Numbers
-) -> tuple[Array, Array, Array]:
-    """Log evidence plus log prior of the value's hyperparameters, `b`.
-
-    Args:
-        block: a value that nothing limits but itself.
-        rows: of the block, with the values as they are modelled.
-        thetas: `b x p`, as in `log_value_prior`.
-        thresholds: `b`, in units of the modelled values.
-        kernel: of the value.
-        numbers: of the prior.
-
-    Returns:
-        The values, and their gradients by thetas, `b x p`, and thresholds, `b`.
-    """
-    scale = np.exp(0.5 * thetas[:, -2])
-    posterior = infer(rows, block.with_threshold(thetas, thresholds / scale, kernel), tolerance=1e-5, max_sweeps=100)
-    slope = evidence_gradient(posterior)
+def _log_posteriors(rows: Rows, thetas: Array, kernel: KernelName, numbers: Numbers) -> tuple[Array, Array]:
+    """Log evidence of the values plus log prior, `b`, and gradients, `b x p`."""
+    each = [log_evidence_of_values(rows, theta, kernel) for theta in thetas]
+    evidence, slopes = (np.array(one) for one in zip(*each, strict=True))
     prior, by_prior = log_value_prior(thetas, numbers)
-    by_threshold = slope.threshold[:, 1:].sum(-1) / scale
-    by_variance = 0.5 * (slope.mixing[:, 0, 0] * scale - np.where(by_threshold, thresholds, 0.0) * by_threshold)
-    gradient = np.concatenate([slope.log_lengthscale[:, 0], by_variance[:, None], slope.log_noise[:, :1]], -1)
-    return posterior.log_evidence + prior, gradient + by_prior, by_threshold
+    return evidence + prior, slopes + by_prior
 
 
-def _laplace_root(log_posterior: Callable[[Array], tuple[Array, Array]], mode: Mode, numbers: Numbers) -> Array:
+def _laplace_root(rows: Rows, mode: Mode, kernel: KernelName, numbers: Numbers) -> Array:
     """Root of the covariance of Laplace's approximation; no direction wider than the prior allows."""
     p = len(mode.theta)
     steps = np.concatenate([mode.theta + _STEP * np.eye(p), mode.theta - _STEP * np.eye(p)])
-    _, slopes = log_posterior(steps)
+    _, slopes = _log_posteriors(rows, steps, kernel, numbers)
     hessian = (slopes[p:] - slopes[:p]) / (2 * _STEP)
     hessian = 0.5 * (hessian + hessian.T)
     values, vectors = np.linalg.eigh(hessian)

@@ -18,6 +18,7 @@ from crashbo.learning.average import Candidates, ModelSet, learn, weigh
 from crashbo.learning.block import Block
 from crashbo.learning.reasons import Reasons, choose_reasons
 from crashbo.learning.schedule import learning_size
+from crashbo.learning.sites import KnownSites
 from crashbo.numbers import Numbers
 from crashbo.outcome import Constraint
 from crashbo.strategies.base import Limit, Place, Relation
@@ -131,7 +132,8 @@ class Output:
         )
         values = np.stack([warp(block.values) for warp in models.warps])
         rows = grown.rows(np.concatenate([values, q.mean[:, 0, held]], -1))
-        posterior = infer(rows, models.posterior.at, tolerance=1e-3, max_sweeps=60)
+        start = KnownSites.of(models.posterior).start(rows)
+        posterior = infer(rows, models.posterior.at, start=start, tolerance=1e-3, max_sweeps=60)
         return replace(self, models=replace(models, posterior=posterior))
 
 

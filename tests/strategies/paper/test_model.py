@@ -9,10 +9,8 @@ from scipy.stats import norm
 
 from crashbo.learning.block import Block
 from crashbo.learning.threshold import solve_labels
-from crashbo.learning.values import log_posteriors
-from crashbo.numbers import NUMBERS
 from crashbo.options import FixedModel
-from crashbo.strategies.paper.model import GPCR, fit, learn
+from crashbo.strategies.paper.model import GPCR, fit, learn, log_evidence
 from crashbo.strategies.paper.score import log_success_slope
 from tests.strategies.paper.models import example1, fixed_fit, joint, make_block, simulation1, simulation2
 
@@ -101,15 +99,14 @@ def test_the_gradient_that_hyperparameters_are_learned_by():
     model = simulation1()
     told, rows = model.models.block, model.posterior.rows
 
-    def log_posterior(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient, by_threshold = log_posteriors(told, rows, theta[None, :4], theta[4:], "matern52", NUMBERS)
-        return float(value[0]), np.append(gradient[0], by_threshold)
+    def found(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        return log_evidence(told, rows, theta[:4], theta[4])
 
     theta = np.array([-1.0, -1.4, 0.2, -5.0, 1.6])
-    value, gradient = log_posterior(theta)
+    value, gradient = found(theta)
     for j in range(len(theta)):
         move = 1e-5 * np.eye(len(theta))[j]
-        ahead, behind = (log_posterior(theta + one)[0] for one in (move, -move))
+        ahead, behind = (found(theta + one)[0] for one in (move, -move))
         assert gradient[j] == pytest.approx((ahead - behind) / 2e-5, rel=1e-3, abs=1e-3)
     assert math.isfinite(value)
 

@@ -8,16 +8,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.gp.inference import Posterior, condition_on_values, infer
-from crashbo.gp.rows import NOISE_FLOOR, joint_covariance
+from crashbo.gp.inference import Posterior, condition_on_values, evidence_gradient, infer
+from crashbo.gp.rows import NOISE_FLOOR, Rows, joint_covariance
 from crashbo.history import History
 from crashbo.learning.average import Candidates, ModelSet
 from crashbo.learning.block import Block
 from crashbo.learning.map import find_mode
-from crashbo.learning.priors import log_normal, usual_values, value_bounds
+from crashbo.learning.priors import log_normal, log_value_prior, usual_values, value_bounds
 from crashbo.learning.schedule import learning_size
 from crashbo.learning.threshold import ThresholdEstimate, ThresholdRule, estimate_threshold, threshold_deviation
-from crashbo.learning.values import ValuePoint, fixed_values, log_posteriors
+from crashbo.learning.values import ValuePoint, fixed_values
 from crashbo.learning.warp import Warp, make_warp
 from crashbo.numbers import NUMBERS
 from crashbo.strategies.averaged import Averaged, Memory, Output, output_block, trials_key
@@ -130,22 +130,40 @@ def learn(block: Block) -> ValuePoint:
     warp = make_warp(block.values, 0.0)
     assert warp is not None
     values = warp(block.values)
-    rows, known = block.rows(values), warp(np.full(1, math.inf if block.threshold is None else block.threshold))
+    rows, known = block.rows(values), math.inf if block.threshold is None else float(warp(np.array(block.threshold)))
     searched = bool(block.margins) and block.threshold is None
     if searched:
         start, bounds = np.append(start, values.max() + _HEADROOM), [*bounds, _THRESHOLDS]
 
-    def log_posterior(theta: Array) -> tuple[float, Array]:
-        threshold = theta[-1:] if searched else known
-        logs = theta[None, : d + 2]
-        value, gradient, by_threshold = log_posteriors(block, rows, logs, threshold, "matern52", NUMBERS)
+    def with_priors(theta: Array) -> tuple[float, Array]:
+        logs, threshold = theta[: d + 2], float(theta[-1]) if searched else known
+        value, gradient = log_evidence(block, rows, logs, threshold)
+        prior, by_prior = log_value_prior(logs, NUMBERS)
         if not searched:
-            return float(value[0]), gradient[0]
-        hyperprior, pull = log_normal(threshold, *_HYPERPRIOR)
-        return float(value[0] + hyperprior[0]), np.append(gradient[0], by_threshold + pull)
+            return value + float(prior), gradient[:-1] + by_prior
+        hyperprior, pull = log_normal(np.array(threshold), *_HYPERPRIOR)
+        return value + float(prior + hyperprior), gradient + np.append(by_prior, pull)
 
-    mode = find_mode(log_posterior, start, bounds)
+    mode = find_mode(with_priors, start, bounds)
     return ValuePoint(warp, "matern52", mode.theta[: d + 2], 0.0)
+
+
+def log_evidence(block: Block, rows: Rows, logs: Array, threshold: float) -> tuple[float, Array]:
+    """Log evidence of a GPCR, and its gradient.
+
+    Args:
+        block, rows: the trials, and their rows as they are modelled.
+        logs: `d + 2`, as in `log_value_prior`; the gradient is by these, and by the threshold.
+        threshold: in units of the values.
+    """
+    scale = math.exp(0.5 * logs[-2])
+    at = block.with_threshold(logs[None], np.array([threshold / scale]), "matern52")
+    posterior = infer(rows, at, tolerance=1e-5, max_sweeps=100)
+    slope = evidence_gradient(posterior)
+    by_threshold = slope.threshold[0, 1:].sum(keepdims=True) / scale
+    by_variance = 0.5 * (scale * slope.mixing[0, 0] - (threshold * by_threshold if by_threshold.any() else 0.0))
+    gradient = np.concatenate([slope.log_lengthscale[0, 0], by_variance, slope.log_noise[0, :1], by_threshold])
+    return float(posterior.log_evidence[0]), gradient
 
 
 @dataclass(frozen=True)
