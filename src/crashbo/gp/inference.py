@@ -9,7 +9,8 @@ from scipy.linalg import lapack
 
 from crashbo.errors import NumericalError
 from crashbo.gp.ep import WIDTH_FLOOR, EPResult, Labels, propagate
-from crashbo.gp.rows import Gradient, Hyperparameters, Rows, covariance_gradient, joint_covariance
+from crashbo.gp.kernel import correlation_and_slope
+from crashbo.gp.rows import Hyperparameters, Rows, joint_covariance, weighed_gaps
 from crashbo.gp.sites import factor_sites
 
 Array = NDArray[np.float64]
@@ -202,13 +203,20 @@ def evidence_slope(solution: Solution) -> Array:
     return 0.5 * (weights[:, :, None] * weights[:, None, :] - half.swapaxes(-1, -2) @ half)
 
 
-def evidence_gradient(posterior: Posterior) -> Gradient:
-    """Derivatives of the log evidence by all hyperparameters but the lapse rate."""
+def evidence_gradient(posterior: Posterior) -> Array:
+    """Derivatives of the log evidence of one setting whose outputs are all multiples of one latent, `d + 3`.
+
+    By the logs of the lengthscales, of the values' variance and of their noise variance, and by the labels' threshold.
+
+    Math: sum_rs slope_rs dK_rs / d theta,  slope as in `evidence_slope`
+    """
     rows, at, k = posterior.rows, posterior.at, posterior.rows.n_values
-    slope = evidence_slope(posterior)
-    by_length, by_mixing = covariance_gradient(rows, at, slope)
-    outputs = np.arange(at.mixing.shape[1])[:, None]
-    diagonal = np.einsum("bii->bi", slope)[:, :k] * at.row_noise(rows)
-    by_noise = diagonal @ (rows.value_output == outputs).T.astype(np.float64)
-    by_threshold = -posterior.weights[:, k:] @ (rows.label_output == outputs).T.astype(np.float64)
-    return Gradient(by_length, by_mixing, by_noise, by_threshold)
+    mixing, precision = at.mixing[0, rows.output, 0], np.square(1 / at.lengthscale[0, 0])
+    slope = evidence_slope(posterior)[0]
+    squared = rows.squared_distances(precision[None])
+    shape, fall = (one[0] for one in correlation_and_slope(squared, at.latents.kernels))
+    weighed = slope * mixing[:, None] * mixing
+    by_length = weighed_gaps(rows, (rows.incidence.T @ weighed @ rows.incidence * fall)[None])[0] * precision
+    by_variance = (weighed * shape[rows.point[:, None], rows.point])[:k].sum()
+    by_noise = slope.diagonal()[:k] @ at.row_noise(rows)[0]
+    return np.array([*by_length, by_variance, by_noise, -posterior.weights[0, k:].sum()])

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.gp.kernel import Kernels, Latents, correlation, correlation_slope, square_gaps, squared_distance
+from crashbo.gp.kernel import Kernels, Latents, correlation, square_gaps, squared_distance
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -156,43 +156,6 @@ def _shared(latents: Latents, weight: Array, shapes: Array, rows: Rows, own: sli
     block = (factors[:, used] @ picked).reshape(len(weight), *size)
     block += factors[:, -1, None, None]
     return np.asarray(block)
-
-
-@dataclass(frozen=True)
-class Gradient:
-    """Derivatives of a scalar by hyperparameters, shaped like these; lengthscales and noise by their logs."""
-
-    log_lengthscale: Array
-    mixing: Array
-    log_noise: Array
-    threshold: Array
-
-
-def covariance_gradient(rows: Rows, at: Hyperparameters, slope: Array) -> tuple[Array, Array]:
-    """Derivatives by log lengthscales `b x l x d` and mixing `b x o x l`, given those by the joint covariance.
-
-    Args:
-        rows, at: as in `joint_covariance`.
-        slope: `b x r x r`, symmetric.
-    """
-    b, outputs, count = at.mixing.shape
-    (n, d), latents = rows.X.shape, at.latents
-    by_length, by_mixing = np.zeros((b, count, d)), np.zeros((b, outputs, count))
-    member = (rows.output[None, :] == np.arange(outputs)[:, None]).astype(np.float64)  # o x r
-    squared = rows.squared_distances(np.square(1.0 / latents.lengthscale))
-    shapes, falls = correlation(squared, latents.kernels), correlation_slope(squared, latents.kernels)
-    each = np.array_equal(rows.point, np.arange(n))  # one row for every point
-    for latent in range(count):
-        weight = at.mixing[:, rows.output, latent]
-        shape, fall = latents.of_latent(shapes, latent, 1.0), latents.of_latent(falls, latent, 0.0)
-        if latents.place[:, latent].max() >= 0:
-            placed = slope * weight[:, :, None] * weight[:, None, :]
-            placed = (placed if each else rows.incidence.T @ placed @ rows.incidence) * fall
-            by_length[:, latent] = weighed_gaps(rows, placed) / np.square(at.lengthscale[:, latent])
-        seen = shape if each else shape[:, rows.point[:, None], rows.point]
-        reach = (slope * seen) @ weight[..., None]
-        by_mixing[:, :, latent] = 2 * reach[..., 0] @ member.T
-    return by_length, by_mixing
 
 
 def weighed_gaps(rows: Rows, weights: Array) -> Array:

@@ -159,10 +159,9 @@ def log_evidence(block: Block, rows: Rows, logs: Array, threshold: float) -> tup
     scale = math.exp(0.5 * logs[-2])
     at = block.with_threshold(logs[None], np.array([threshold / scale]), "matern52")
     posterior = infer(rows, at, tolerance=1e-5, max_sweeps=100)
-    slope = evidence_gradient(posterior)
-    by_threshold = slope.threshold[0, 1:].sum(keepdims=True) / scale
-    by_variance = 0.5 * (scale * slope.mixing[0, 0] - (threshold * by_threshold if by_threshold.any() else 0.0))
-    gradient = np.concatenate([slope.log_lengthscale[0, 0], by_variance, slope.log_noise[0, :1], by_threshold])
+    gradient = evidence_gradient(posterior)
+    gradient[-1] /= scale
+    gradient[-3] -= 0.5 * threshold * gradient[-1] if gradient[-1] else 0.0
     return float(posterior.log_evidence[0]), gradient
 
 
