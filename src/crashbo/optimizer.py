@@ -14,14 +14,13 @@ from crashbo.errors import InputError
 from crashbo.history import OBJECTIVE, Direction, History
 from crashbo.options import Options
 from crashbo.outcome import Constraint, Failure, Trial, check_outcome
-from crashbo.saved import Saved, from_json, read_file, to_json, write_file
 from crashbo.settings import Settings
 from crashbo.space import Space
 from crashbo.strategies import make_strategy
 from crashbo.strategies.base import Limit, Relation, Score, Strategy, Surrogate
 from crashbo.strategies.design import initial_count
 from crashbo.strategies.words import describe_relation
-from crashbo.suggestion import Best, Reason, Suggestion
+from crashbo.suggestion import Best, Reason, Saved, Suggestion
 from crashbo.threads import few_threads
 
 
@@ -369,6 +368,8 @@ class Optimizer:
 
     def to_json(self) -> dict[str, Any]:
         """The whole state as plain JSON; `from_json` continues exactly where this stands."""
+        from crashbo.studies.state_files import to_json
+
         return to_json(self.saved)
 
     @classmethod
@@ -382,13 +383,19 @@ class Optimizer:
         Raises:
             InputError: that names the field which is wrong.
         """
+        from crashbo.studies.state_files import from_json
+
         return cls.restore(from_json(state, strategy))
 
     def save(self, path: str | Path) -> None:
         """Write the state to a file, whole or not at all; when this returns it is on the disk."""
+        from crashbo.studies.state_files import write_file
+
         write_file(Path(path), self.saved)
 
     @classmethod
     def load(cls, path: str | Path, *, strategy: Strategy | None = None) -> "Optimizer":
         """Read a state written by `save`; `strategy` is the object, if it was one of your own."""
+        from crashbo.studies.state_files import read_file
+
         return cls.restore(read_file(Path(path), strategy))

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crashbo.botorch.exact import exact_truncation
 from crashbo.gp.conflicts import RATE, infer_relaxed
 from crashbo.gp.ep import Labels
-from crashbo.gp.exact import exact_truncation
 from crashbo.gp.inference import infer
 from crashbo.gp.rows import Hyperparameters, Rows, one_output
 

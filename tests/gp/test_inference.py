@@ -11,8 +11,8 @@ from scipy.special import log_ndtr, logsumexp
 from scipy.stats import multivariate_normal, norm
 
 from crashbo import NumericalError
+from crashbo.botorch.exact import exact_truncation
 from crashbo.gp.ep import Labels
-from crashbo.gp.exact import exact_truncation
 from crashbo.gp.inference import Posterior, condition_on_values, evidence_gradient, infer
 from crashbo.gp.kernel import KERNELS
 from crashbo.gp.prediction import Predictor

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from crashbo import InputError
-from crashbo.gp.exact import exact_truncation
+from crashbo.botorch.exact import exact_truncation
 from crashbo.gp.inference import solve
 from crashbo.learning.threshold import ThresholdRule, check_rule, estimate_threshold, make_labels
 from tests.helpers import EXAMPLE1, example1_given, given_values, matern32_matrix

@@ -11,6 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.console.words import why
 from crashbo.integrations.optuna import records
+from crashbo.integrations.optuna.correcting import first_recorded
 from crashbo.integrations.optuna.records import SKIPPED, Record
 from crashbo.parameters import Categorical, Int, Parameter
 from crashbo.studies.definition import Definition
@@ -149,7 +150,7 @@ def _time(moment: Any) -> str | None:
 
 def _history(trial: FrozenTrial, changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What was recorded first, and every correction; empty for a trial that was never corrected."""
-    return [records.first_recorded(trial), *(dict(one) for one in changes)] if changes else []
+    return [first_recorded(trial), *(dict(one) for one in changes)] if changes else []
 
 
 # --- the study itself ------------------------------------------------------------------------------

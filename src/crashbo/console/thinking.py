@@ -118,7 +118,8 @@ class Thinker:
             given = trial.system_attrs.get("fixed_params", {})
             if trial.state.name == "WAITING" and set(given) == set(space):
                 try:
-                    return trial.number, space.validate(given)
+                    shown = {name: self.study.translation.shown(name, value) for name, value in given.items()}
+                    return trial.number, space.validate(shown)
                 except InputError:
                     continue
         return None

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from crashbo.errors import NumericalError
-from crashbo.gp.ep import WIDTH_FLOOR, EPResult, Labels, factor_sites, propagate
+from crashbo.gp.ep import WIDTH_FLOOR, EPResult, Labels, propagate
 from crashbo.gp.rows import Gradient, Hyperparameters, Rows, covariance_gradient, joint_covariance
+from crashbo.gp.sites import factor_sites
 
 Array = NDArray[np.float64]
 _LOG_2PI = math.log(2 * math.pi)

@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crashbo.errors import InputError
-from crashbo.options import Options, options_from_json
+from crashbo.integrations.stored import options_from_json, strategy_in
+from crashbo.options import Options
 from crashbo.outcome import Constraint
-from crashbo.settings import Settings, strategy_in
+from crashbo.settings import Settings
 from crashbo.space import Space
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Definition:
         options: of `crashbo.Options` that differ from the defaults.
         units: by parameter, constraint or "objective"; for people only.
         strategy: "default" or "paper".
+        plain: whether another program made the study, and this is what its trials tell.
     """
 
     space: Space
@@ -41,13 +43,14 @@ class Definition:
     options: Mapping[str, Any] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     strategy: str = "default"
+    plain: bool = False
 
     def __post_init__(self) -> None:
         names = [one.name for one in self.constraints]
         twice = sorted({name for name in names if names.count(name) > 1 or name in self.space})
         if twice:
             raise InputError(f"`{twice[0]}` must be the name of one thing; got it twice. Rename one.")
-        if "objective" in self.space:
+        if "objective" in self.space and not self.plain:
             raise InputError("`objective` must not be the name of a parameter; it is that of the cost. Rename it.")
         if not isinstance(self.strategy, str):
             raise InputError(f"`strategy` must be a name; got {self.strategy!r}. A study keeps no objects.")

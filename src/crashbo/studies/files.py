@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from crashbo.errors import InputError
+from crashbo.integrations.stored import strategy_in
 from crashbo.outcome import Constraint
 from crashbo.parameters import Categorical, Float, Int, Parameter
-from crashbo.settings import strategy_in
 from crashbo.space import Space
 from crashbo.studies.definition import Definition
 

@@ -12,9 +12,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import InputError
 from crashbo.integrations.optuna import records
+from crashbo.integrations.optuna.correcting import Correction, amend
 from crashbo.integrations.optuna.internals import stored_trial, study_id, trial_id
-from crashbo.integrations.optuna.records import TOLD_BY, Correction, Record
-from crashbo.integrations.optuna.space import distribution_of
+from crashbo.integrations.optuna.records import TOLD_BY, Record
 from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH, TOLD, TRANSIENT, Ending, new_key, writer
 from crashbo.outcome import CRASHED, VIOLATED, check_outcome
 from crashbo.studies.storage import StudyError
@@ -137,6 +137,7 @@ def make_trial(
     by: str = "",
 ) -> FrozenTrial:
     """Check a whole trial and return it, ready to be stored."""
+    study.check_askable()
     checked = study.definition.space.validate(params)
     outcome = CRASHED if objective is None else objective
     cost, seen = check_outcome(outcome, dict(constraints or {}), study.definition.constraints)
@@ -144,9 +145,13 @@ def make_trial(
     if cost is None:
         marks[CRASH] = check_text("reason", reason)
     state = TrialState.FAIL if cost is None else TrialState.COMPLETE
-    distributions = {name: distribution_of(one) for name, one in study.definition.space.items()}
+    translation = study.translation
     return optuna.trial.create_trial(
-        state=state, value=cost, params=checked, distributions=distributions, user_attrs=marks
+        state=state,
+        value=cost,
+        params=translation.outward(checked),
+        distributions={name: translation.distributions[name] for name in checked},
+        user_attrs=marks,
     )
 
 
@@ -163,7 +168,7 @@ def correct(
     version: int | None = None,
     by: str = "",
 ) -> Record:
-    """Correct a finished trial; what was recorded before is kept. See `records.correct` for the statuses.
+    """Correct a finished trial; what was recorded before is kept. See `correcting.correct` for the statuses.
 
     Args:
         study: of the trial.
@@ -195,7 +200,7 @@ def correct(
         return Correction(status, objective, values, words, said)
 
     with study.guarded():
-        return records.amend(study.inner, number, make, key=key, version=version)
+        return amend(study.inner, number, make, key=key, version=version)
 
 
 def _corrected_values(

@@ -1,12 +1,14 @@
 """Make, open and read studies; `ask` and the model live in their own modules."""
 
 import contextlib
+import functools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
@@ -14,7 +16,9 @@ from crashbo.errors import InputError
 from crashbo.integrations.optuna import records
 from crashbo.integrations.optuna.internals import find_trial
 from crashbo.integrations.optuna.records import Record
+from crashbo.integrations.optuna.space import Translation, distribution_of, translate
 from crashbo.studies import definition as definitions
+from crashbo.studies import plain
 from crashbo.studies.definition import Definition
 from crashbo.studies.storage import DEFAULT_STUDY, Place, StudyError, open_storage, storage_errors
 
@@ -29,11 +33,19 @@ class Study:
         place: where it is.
         inner: the Optuna study.
         definition: what is tuned.
+        own: distributions of the parameters, if another program made the study.
     """
 
     place: Place
     inner: optuna.Study
     definition: Definition
+    own: Mapping[str, BaseDistribution] | None = None
+
+    @functools.cached_property
+    def translation(self) -> Translation:
+        """The parameters in Optuna's terms."""
+        found = self.own or {name: distribution_of(one) for name, one in self.definition.space.items()}
+        return translate(found)
 
     @contextlib.contextmanager
     def guarded(self, *, reading: bool = True) -> Iterator[None]:
@@ -44,7 +56,24 @@ class Study:
     def records(self) -> list[Record]:
         """Every trial, corrections applied, by number."""
         with self.guarded():
-            return records.read(self.inner)
+            found = records.read(self.inner)
+        return plain.as_told(found, self.translation) if self.definition.plain else found
+
+    def check_askable(self) -> None:
+        """Refuse to begin trials where only the program that made the study knows which parameters they need.
+
+        Raises:
+            InputError: if another program made it and not all its trials have the same parameters.
+        """
+        if self.own is None:
+            return
+        with self.guarded():
+            conditional = plain.is_conditional(records.read(self.inner), self.own)
+        if conditional:
+            raise InputError(
+                f"`study` must have the same parameters in all trials; those of {self.place.study!r} differ. Begin "
+                "trials in the program that made it, with CrashBOSampler."
+            )
 
     def trial(self, number: int) -> FrozenTrial:
         """One trial as Optuna has it.
@@ -94,7 +123,7 @@ def create_study(place: Place, definition: Definition) -> Study:
 
 
 def open_study(place: Place, *, quick: bool = False) -> Study:
-    """Open a study made by `create_study`; without a name, the only one there or the one called "crashbo".
+    """Open a study, whoever made it; without a name, the only one there or the one called "crashbo".
 
     Args:
         place: where it is.
@@ -116,6 +145,13 @@ def _opened(place: Place, quick: bool) -> Study:
             inner = optuna.load_study(storage=storage, study_name=place.study, sampler=_light_sampler())
         except KeyError as error:
             raise StudyError(f"There is no study {place.study!r} in {place}. {_listed(storage)}") from error
+        if len(inner.directions) != 1:
+            raise InputError(
+                f"`study` must have one objective; {place.study!r} has {len(inner.directions)}. Combine them into one "
+                "cost, or make some of them constraints."
+            )
+        if definitions.FORMAT not in inner.user_attrs:
+            return Study(place, inner, *plain.infer_definition(inner))
         return Study(place, inner, definitions.read(inner))
 
 
@@ -155,10 +191,10 @@ def _listed(storage: Any) -> str:
 
 
 def counts(definition: Definition, found: Sequence[Record]) -> dict[str, int]:
-    """How many trials are finished, crashed, pending and ignored; and how many failed: crashed or broke a limit."""
+    """How many trials are finished, crashed, pending, pruned and ignored; and how many failed: crashed or violated."""
     tally = Counter(record.status for record in found)
     failed = sum(record.failed_under(definition.constraints) for record in found)
-    return {status: tally.get(status, 0) for status in ("finished", "crashed", "pending", "ignored")} | {
+    return {status: tally.get(status, 0) for status in ("finished", "crashed", "pending", "pruned", "ignored")} | {
         "failed": failed
     }
 

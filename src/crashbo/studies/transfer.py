@@ -11,7 +11,8 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import InputError
-from crashbo.integrations.optuna.records import Record, corrections, first_recorded
+from crashbo.integrations.optuna.correcting import first_recorded
+from crashbo.integrations.optuna.records import Record, corrections
 from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH
 from crashbo.studies import recording
 from crashbo.studies.files import to_file

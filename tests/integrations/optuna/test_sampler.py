@@ -67,7 +67,7 @@ class TestLearning:
         assert crashed.crashed
         assert crashed.params["x"] == 0.9
 
-    @pytest.mark.parametrize(("choice", "costs"), [("ignore", 1), ("crash", 1), ("value", 2)])
+    @pytest.mark.parametrize(("choice", "costs"), [("ignore", 1), ("crash", 1), ("value", 2), ("estimate", 2)])
     def test_pruned_trials_are_the_users_choice(self, choice: str, costs: int) -> None:
         study = make_study(light(prune_as=choice))
         study.add_trials([old(1.0, x=0.1), old(2.0, x=0.5, state=TrialState.PRUNED)])

@@ -3,17 +3,9 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from crashbo.integrations.optuna.records import (
-    Record,
-    correct,
-    crashing,
-    lost_worker,
-    read,
-    release_running,
-    report,
-    report_crash,
-    report_transient,
-)
+from crashbo.integrations.optuna.correcting import correct, lost_worker, release_running
+from crashbo.integrations.optuna.records import Record, read
+from crashbo.integrations.optuna.reporting import crashing, report, report_crash, report_transient
 
 if TYPE_CHECKING:
     from crashbo.integrations.optuna.sampler import CrashBOSampler as CrashBOSampler

@@ -8,10 +8,10 @@ from typing import Any
 from crashbo.errors import InputError
 from crashbo.integrations.optuna.records import Record
 from crashbo.integrations.optuna.space import Translation
+from crashbo.integrations.stored import options_from_json, strategy_in
 from crashbo.optimizer import Optimizer
-from crashbo.options import options_from_json
 from crashbo.outcome import Constraint, Trial
-from crashbo.settings import Settings, strategy_in
+from crashbo.settings import Settings
 from crashbo.suggestion import Reason, Suggestion
 
 CONSTRAINTS, SETTINGS = "crashbo:constraints", "crashbo:settings"  # a study's user attributes
@@ -68,7 +68,7 @@ class Outputs:
 def outputs_of(records: Sequence[Record], declared: Sequence[Constraint]) -> Outputs:
     """Collect the declared constraints, those only reported, and Optuna's own."""
     names = {one.name: one for one in declared}
-    taken = set(names)
+    taken = set(names) | {name for record in records for name in record.distributions}
     for name in _sorted(name for record in records for name in record.constraints):
         if name not in names:
             names[name] = Constraint(_identifier(name, taken))
@@ -85,7 +85,8 @@ def _sorted(names: Iterable[str]) -> list[str]:
 
 def _identifier(name: str, taken: set[str]) -> str:
     """A name that a constraint may have and none has yet; it is added to the taken ones."""
-    base = name if name.isidentifier() else "limit_" + re.sub(r"\W", "_", name)
+    base = re.sub(r"\W", "_", name)
+    base = base if base.isidentifier() else f"limit_{base}"
     while base in taken or base in ("objective", "params", "reason", "self"):
         base += "_"
     taken.add(base)
@@ -102,7 +103,7 @@ def make_optimizer(
 ) -> Optimizer:
     """Return the optimizer that has seen the records and is about to suggest trial `number`.
 
-    Finished, crashed and pending records that lie in the space count, in the order of their numbers.
+    Finished, crashed, pruned and pending records that lie in the space count, in the order of their numbers.
     """
     outputs = outputs_of(records, settings.constraints)
     optimizer = Optimizer(
@@ -111,9 +112,9 @@ def make_optimizer(
     )
     placed = [(record, place(record, translation)) for record in records]
     trials = [
-        Trial(record.number, params, record.objective, outputs.seen(record), record.reason)
+        Trial(record.number, params, _cost(record), outputs.seen(record), record.reason)
         for record, params in placed
-        if params is not None and record.status in ("finished", "crashed")
+        if params is not None and record.teaches
     ]
     pending = [
         Suggestion(params, _key(record.number, number), Reason("given"))
@@ -121,6 +122,11 @@ def make_optimizer(
         if params is not None and record.status == "pending" and record.number != number
     ]
     return Optimizer.restore(replace(optimizer.saved, trials=trials, pending=pending, asked=number))
+
+
+def _cost(record: Record) -> float | None:
+    """Its cost, or what it is thought to be; None for a crash."""
+    return record.estimate if record.status == "pruned" else record.objective
 
 
 def _key(number: int, asking: int) -> int:

@@ -13,6 +13,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from crashbo.errors import InputError, NumericalError
+from crashbo.integrations.optuna.branches import choose, find_branch
 from crashbo.integrations.optuna.history import make_optimizer, outputs_of, place, settings_in
 from crashbo.integrations.optuna.internals import set_system_attribute, set_user_attribute, study_attributes
 from crashbo.integrations.optuna.records import (
@@ -63,8 +64,9 @@ class CrashBOSampler(BaseSampler):
         acquisition: str = "auto",
         options: Options | None = None,
         learn_from: Learn = True,
-        prune_as: str = "ignore",
+        prune_as: str = "estimate",
         independent_sampler: BaseSampler | None = None,
+        space: Mapping[str, BaseDistribution] | None = None,
     ) -> None:
         """Set up; nothing is read yet.
 
@@ -77,8 +79,13 @@ class CrashBOSampler(BaseSampler):
             options: as of `crashbo.Optimizer`.
             learn_from: which failed trials are crashes: all (True), none (False), or those for which this
                 function of the `FrozenTrial` returns True.
-            prune_as: what a pruned trial is: "ignore" it, a "crash", or its last reported "value".
-            independent_sampler: for parameters that not all trials share; None: at random.
+            prune_as: what a pruned trial says: an "estimate" of its cost (its last value, moved by what finished
+                trials gained after that step), its last "value" as its cost, a "crash", or nothing ("ignore": then the
+                same point may be suggested again and again).
+            independent_sampler: for parameters that not all trials share; None: by a model of the trials that have
+                them, at random while those are few.
+            space: the parameters to suggest together, by name; then the first trials are quasi-random too. None: those
+                all trials share.
         """
         if prune_as not in PRUNED_CHOICES:
             raise InputError(f"`prune_as` must be one of {list(PRUNED_CHOICES)}; got {prune_as!r}.")
@@ -92,8 +99,10 @@ class CrashBOSampler(BaseSampler):
         self._learn_from = learn_from
         self._prune_as = prune_as
         self._independent_sampler = independent_sampler
+        self._space = dict(space or {})
         self._lock = threading.RLock()
         self._last: Optimizer | None = None
+        self._plan: tuple[int, Mapping[str, Any]] = (-1, {})  # for parameters that not all trials share, by trial
 
     @classmethod
     def from_study(cls, study: optuna.Study, *, n_trials: int | None = None, **others: Any) -> "CrashBOSampler":
@@ -102,7 +111,7 @@ class CrashBOSampler(BaseSampler):
         Args:
             study: made by `crashbo new`.
             n_trials: how many trials the study will have, where its options do not say.
-            others: `learn_from`, `prune_as` and `independent_sampler`.
+            others: `learn_from`, `prune_as`, `independent_sampler` and `space`.
         """
         found = settings_in(study_attributes(study))
         options = replace(found.options, n_trials=found.options.n_trials or n_trials)
@@ -116,10 +125,10 @@ class CrashBOSampler(BaseSampler):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_last")}
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_last", "_plan")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.RLock(), _last=None)
+        vars(self).update(state, _lock=threading.RLock(), _last=None, _plan=(-1, {}))
 
     def reseed_rng(self) -> None:
         """Do nothing but pass it on: suggestions differ by the number of the trial already."""
@@ -149,10 +158,13 @@ class CrashBOSampler(BaseSampler):
         return replace(best, params=translation.outward(best.params))
 
     def _translation(self, study: optuna.Study, records: Sequence[Record]) -> Translation:
-        space = declared(study_attributes(study)) or infer(records)
+        space = self._relative_space(study, records)
         if not space:
             raise InputError("`study` must have a trial with parameters first; got none. Run one.")
         return translate(space)
+
+    def _relative_space(self, study: optuna.Study, records: Sequence[Record]) -> Distributions:
+        return self._space or declared(study_attributes(study)) or infer(records)
 
     def _read(self, study: optuna.Study) -> list[Record]:
         return read(study, learn_from=self._learn_from, pruned=self._prune_as)
@@ -172,7 +184,7 @@ class CrashBOSampler(BaseSampler):
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> Distributions:
         """Return the parameters all trials share, crashed ones included, or those declared for the study."""
         self._refuse_many_objectives(study)
-        return declared(study_attributes(study)) or infer(self._others(study, trial))
+        return self._relative_space(study, self._others(study, trial))
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
@@ -198,7 +210,11 @@ class CrashBOSampler(BaseSampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Suggest one parameter that not all trials share, at random unless there is an independent sampler."""
+        """Suggest one parameter that not all trials share, by a model of those that have it if there are enough.
+
+        The model chooses all parameters those trials share at once; the others are given when they are asked for. With
+        too few trials it is random. An independent sampler of the user's own comes before all that.
+        """
         self._refuse_many_objectives(study)
         again = trial.system_attrs.get(RETRY_OF)
         if again is not None:
@@ -207,9 +223,33 @@ class CrashBOSampler(BaseSampler):
                 return past[param_name]
         sampler = self._independent_sampler
         if sampler is None:
+            planned = self._planned(study, trial, param_name, param_distribution)
+            if param_name in planned:
+                return planned[param_name]
             state = np.random.SeedSequence([self._settings.seed, trial.number, *param_name.encode()])
             sampler = RandomSampler(seed=int(state.generate_state(1)[0]))
         return sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def _planned(
+        self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
+    ) -> Mapping[str, Any]:
+        """What a model says about a parameter that not all trials share; empty if there is none."""
+        with self._lock:
+            number, plan = self._plan
+            if number == trial.number and name in _within(plan, {name: distribution}):
+                return plan
+            suggestion = trial.system_attrs.get(SUGGESTION, {})
+            found = find_branch(self._others(study, trial), name, distribution, trial.params, suggestion)
+            if found is None or not found.enough:
+                return {}
+            maximize = study.direction == StudyDirection.MAXIMIZE
+            try:
+                plan = choose(found, self._settings, maximize=maximize, number=trial.number)
+            except NumericalError as error:
+                _logger.warning(f"The model failed ({error}); {name!r} is random.")
+                return {}
+            self._plan = trial.number, plan
+            return plan
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Pass it on to the independent sampler."""
