@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from crashbo.durable import check_writable
 from crashbo.errors import InputError
 from crashbo.optimizer import Optimizer
 from crashbo.options import Options
-from crashbo.outcome import CRASHED, Crash, Failure, Trial, as_scalar
+from crashbo.outcome import Crash, Failure, Trial, outcome_of
 from crashbo.saved import read_file
 from crashbo.space import Space
 from crashbo.strategies.base import Strategy
@@ -68,7 +67,7 @@ def minimize(
 
     Args:
         rollout: takes params; returns a cost, or a mapping {"objective": .., constraint: ..}, or
-            `CRASHED`, or raises `Crash`. A cost of NaN or infinity counts as a crash.
+            `CRASHED`, or raises `Crash`. None, NaN, infinity and beyond 1e100 are crashes too.
         space: the parameters; not needed with `optimizer`.
         n_trials: in total, those already told included.
         optimizer: to use instead of a new one.
@@ -218,16 +217,10 @@ def _one(rollout: Callable[[dict[str, Any]], Any], optimizer: Optimizer) -> Tria
     suggestion = optimizer.ask()
     try:
         try:
-            outcome = rollout(dict(suggestion))
+            said = rollout(dict(suggestion))
         except Crash as crash:
-            return optimizer.tell(suggestion, CRASHED, reason=crash.reason, **crash.values)
-        values = dict(outcome) if isinstance(outcome, Mapping) else {"objective": outcome}
-        if "objective" not in values:
-            raise InputError(f"`rollout` must return 'objective' in its mapping; got {sorted(values)}.")
-        objective = as_scalar(values.pop("objective"))
-        if isinstance(objective, float) and not math.isfinite(objective):
-            return optimizer.tell(suggestion, CRASHED, reason=f"cost {objective}", **values)
-        return optimizer.tell(suggestion, objective, **values)
+            said = crash
+        return optimizer.record(suggestion, outcome_of(said, optimizer.constraints))
     except Exception as error:
         if suggestion in optimizer.pending:
             optimizer.fail(suggestion, f"{type(error).__name__}: {error}")

@@ -13,7 +13,7 @@ import numpy as np
 from crashbo.errors import InputError
 from crashbo.history import OBJECTIVE, Direction, History
 from crashbo.options import Options
-from crashbo.outcome import Constraint, Failure, Trial, check_outcome
+from crashbo.outcome import Constraint, Failure, Outcome, Trial, check_outcome
 from crashbo.saved import Saved, from_json, read_file, to_json, write_file
 from crashbo.settings import Settings
 from crashbo.space import Space
@@ -266,18 +266,21 @@ class Optimizer:
 
         Args:
             params: what was tried; a suggestion, or any params in the space.
-            objective: its cost, or `crashbo.CRASHED`.
+            objective: its cost, or `crashbo.CRASHED`; None, NaN, infinity and beyond 1e100 are crashes too.
             reason: of a crash, in words.
             constraints: value or `crashbo.VIOLATED` per constraint; may be left out after a crash.
 
         Raises:
             InputError: and nothing is recorded.
         """
+        return self.record(params, check_outcome(objective, constraints, self.constraints, reason))
+
+    def record(self, params: Mapping[str, Any], outcome: Outcome) -> Trial:
+        """Record a trial whose outcome is checked already."""
         checked = self.space.validate(params)
-        cost, seen = check_outcome(objective, constraints, self.constraints)
         with self._lock:
             number = self._number_of(params, checked)
-            trial = Trial(len(self._trials), checked, cost, seen, str(reason))
+            trial = Trial(len(self._trials), checked, *outcome)
             self._trials.append(trial)
             if number is not None:
                 self._withdraw(number)

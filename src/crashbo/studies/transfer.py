@@ -16,7 +16,7 @@ from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH
 from crashbo.studies import recording
 from crashbo.studies.files import to_file
 from crashbo.studies.study import Study
-from crashbo.studies.values import parse_constraints, parse_number, parse_params, show
+from crashbo.studies.values import parse_constraints, parse_params, parse_value, show
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _OTHERS = ("number", "status", "objective", "reason")
@@ -112,7 +112,7 @@ def _trial(study: Study, line: int, row: Mapping[str, str]) -> FrozenTrial:
             raise InputError(f"`objective` must be there if finished, and empty if crashed; got {row['objective']!r}.")
         params = parse_params(definition, {name: row[name] for name in definition.space})
         seen = {name: row[name] for name in definition.constraint_names if row.get(name)}
-        cost = parse_number("objective", row["objective"]) if row["objective"] else None
+        cost = parse_value("objective", row["objective"]) if row["objective"] else None
         constraints = parse_constraints(definition, seen)
         return recording.make_trial(study, params, cost, constraints, row.get("reason", ""))
     except InputError as error:

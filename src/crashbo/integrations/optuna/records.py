@@ -20,7 +20,18 @@ from optuna.trial import FrozenTrial, TrialState
 from crashbo.errors import InputError
 from crashbo.integrations.optuna.internals import study_attributes, study_id, trial_id
 from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH, TRANSIENT, Ending, new_key, writer
-from crashbo.outcome import CRASHED, VIOLATED, Constraint, Crash, Trial, check_outcome, is_number
+from crashbo.outcome import (
+    CRASHED,
+    LARGEST,
+    VIOLATED,
+    Constraint,
+    Crash,
+    Outcome,
+    Trial,
+    check_outcome,
+    is_number,
+    why_no_cost,
+)
 
 Status: TypeAlias = Literal["finished", "crashed", "pending", "ignored"]
 Learn: TypeAlias = bool | Callable[[FrozenTrial], bool]
@@ -31,7 +42,6 @@ TOLD_BY = "crashbo:told_by"
 SKIPPED = "crashbo:skipped"
 SUGGESTION, RETRY_OF = "crashbo:suggestion", "crashbo:retry_of"  # system attributes, written by the sampler
 _VIOLATED = "violated"
-_LARGEST = 1e100  # what a model can take, as in `crashbo.outcome`
 PRUNED_CHOICES = ("ignore", "crash", "value")
 CORRECTIONS = ("finished", "crashed", "transient", "deleted", "restored")
 
@@ -96,7 +106,7 @@ def report(trial: optuna.Trial, **values: Any) -> None:
     Raises:
         InputError: if a name or value is not one; then nothing is written.
     """
-    for name, value in _checked(CRASHED, values)[1].items():
+    for name, value in _checked(CRASHED, values).constraints.items():
         trial.set_user_attr(f"{CONSTRAINT}{name}", _VIOLATED if value is None else value)
 
 
@@ -237,15 +247,15 @@ def amend(
 
 def _entry(wanted: Correction, before: Record, key: str) -> dict[str, Any]:
     """A correction as it is stored."""
-    cost, seen = _checked(CRASHED if wanted.objective is None else wanted.objective, wanted.constraints or {})
+    cost, seen, why = _checked(CRASHED if wanted.objective is None else wanted.objective, wanted.constraints or {})
     if wanted.constraints is None:
         seen = dict(before.constraints)
     entry: dict[str, Any] = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "status": wanted.status,
+        "status": "crashed" if wanted.status == "finished" and cost is None else wanted.status,
         "objective": cost,
         "constraints": {name: _VIOLATED if value is None else value for name, value in seen.items()},
-        "reason": str(wanted.reason),
+        "reason": str(wanted.reason or why),
         "key": key,
     }
     return entry | ({"by": wanted.by} if wanted.by else {})
@@ -321,7 +331,7 @@ def first_recorded(trial: FrozenTrial) -> dict[str, Any]:
 def read(study: optuna.Study, *, learn_from: Learn = True, pruned: str = "ignore") -> list[Record]:
     """Return every trial of a study, corrections applied, by number.
 
-    A cost that is infinite or beyond 1e100 counts as a crash: no model can take it.
+    A cost that is infinite or beyond 1e100 is a crash, as everywhere (see `crashbo.outcome`).
 
     Args:
         study: to read; finished trials come from Optuna's cache.
@@ -410,7 +420,8 @@ def _outcome(trial: FrozenTrial, learn_from: Learn, pruned: str) -> tuple[Status
     if trial.state == TrialState.COMPLETE or (trial.state == TrialState.PRUNED and pruned == "value"):
         if trial.value is None:
             return "ignored", None, "pruned without a value"
-        return ("finished", trial.value, "") if _usable(trial.value) else ("crashed", None, f"value {trial.value}")
+        why = why_no_cost(trial.value)
+        return ("finished", trial.value, "") if why is None else ("crashed", None, why)
     if trial.state == TrialState.PRUNED:
         return ("crashed" if pruned == "crash" else "ignored"), None, str(marks.get(CRASH) or "pruned")
     if trial.state == TrialState.FAIL and not _transient(trial):
@@ -432,20 +443,16 @@ def _skipped(trial: FrozenTrial) -> bool:
 def _limits(trial: FrozenTrial) -> dict[str, float]:
     """Optuna's own constraints, cut to what a model can take."""
     found: Mapping[str, float] = trial.constraints
-    return {name: min(max(value, -_LARGEST), _LARGEST) for name, value in found.items() if not math.isnan(value)}
+    return {name: min(max(value, -LARGEST), LARGEST) for name, value in found.items() if not math.isnan(value)}
 
 
 def _seen(values: Mapping[str, Any]) -> dict[str, float | None]:
     """Constraint values as stored; anything that is not one counts as not seen."""
-    usable = {name: value for name, value in values.items() if value == _VIOLATED or _usable(value)}
-    return {name: None if value == _VIOLATED else float(value) for name, value in usable.items()}
+    usable = {name: value for name, value in values.items() if value == _VIOLATED or is_number(value)}
+    return _checked(CRASHED, usable).constraints
 
 
-def _usable(value: object) -> bool:
-    return is_number(value) and abs(float(value)) <= _LARGEST  # type: ignore[arg-type]
-
-
-def _checked(objective: Any, values: Mapping[str, Any]) -> tuple[float | None, dict[str, float | None]]:
+def _checked(objective: Any, values: Mapping[str, Any]) -> Outcome:
     """Validate an outcome as `Optimizer.tell` would, None and "violated" standing for `VIOLATED` too."""
     marks = {
         name: VIOLATED if value is None or (isinstance(value, str) and value == _VIOLATED) else value
