@@ -105,7 +105,7 @@ class View:
 
     def number(self, index: int) -> int:
         """The number a person knows a trial by."""
-        return self.numbers[index] if self.numbers else index
+        return self.numbers[index] if self.numbers else self.trials[index].number
 
     def name(self, output: str) -> str:
         """What an output is called in pictures."""

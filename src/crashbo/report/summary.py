@@ -121,7 +121,9 @@ def sentences(view: View, importance: Importance | None) -> list[str]:
     found = best_trial(view)
     if found is not None:
         cost = with_unit(view, OBJECTIVE, found.objective)
-        said.append(f"The best trial was number {view.number(found.number)}, with a {view.objective} of {cost}.")
+        said.append(
+            f"The best trial was number {view.number(view.trials.index(found))}, with a {view.objective} of {cost}."
+        )
     if view.has_model:
         said += _limit_sentences(view)
         if view.models.relation is not None:

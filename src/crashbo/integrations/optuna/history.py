@@ -68,7 +68,7 @@ class Outputs:
 def outputs_of(records: Sequence[Record], declared: Sequence[Constraint]) -> Outputs:
     """Collect the declared constraints, those only reported, and Optuna's own."""
     names = {one.name: one for one in declared}
-    taken = set(names)
+    taken = {*names, *(name for record in records for name in record.params)}
     for name in _sorted(name for record in records for name in record.constraints):
         if name not in names:
             names[name] = Constraint(_identifier(name, taken))
