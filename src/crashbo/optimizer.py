@@ -60,6 +60,10 @@ class Optimizer(Ledger):
         settings = Settings.check(constraints, direction, strategy, acquisition, seed, options)
         super().__init__(space if isinstance(space, Space) else Space(space), settings)
         self.initial_points = [self.space.validate(params) for params in initial_points]
+        for point in self.initial_points:
+            if self.space.broken(point):
+                broken = self.space.broken(point)[0]
+                raise InputError(f"`initial_points` must satisfy the space's constraints; {point} breaks {broken!r}.")
         self.strategy: Strategy = make_strategy(self.settings.strategy)
 
     @property
@@ -111,7 +115,7 @@ class Optimizer(Ledger):
         """The limits of all outputs that have one, each with its standard deviation, in the outputs' own units."""
         if not self._trials or not self.space.dimension:
             return {}
-        return self._signed(self.surrogate().limits)
+        return self._limits(self.surrogate(), self.history)
 
     @property
     def thresholds(self) -> dict[str, float]:
@@ -128,11 +132,16 @@ class Optimizer(Ledger):
         """What crashes have to do with the objective, in words."""
         return describe_relation(self.relation, self.direction)
 
-    def _signed(self, limits: Mapping[str, Limit]) -> dict[str, Limit]:
-        sign = self.sign
+    def _limits(self, surrogate: Surrogate, history: History) -> dict[str, Limit]:
+        """The limits in the outputs' own units; one that is neither known nor was ever broken says nothing."""
+        said = {one.name for one in history.constraints if one.threshold is not None}
+        said |= {name for trial in history.trials for name, value in trial.constraints.items() if value is None}
+        said |= {OBJECTIVE} if any(trial.crashed for trial in history.trials) else set()
+        found = surrogate.limits if said else {}
         return {
-            name: Limit(limit.value * sign, limit.deviation) if name == OBJECTIVE else limit
-            for name, limit in limits.items()
+            name: Limit(limit.value * history.sign, limit.deviation) if name == OBJECTIVE else limit
+            for name, limit in found.items()
+            if name in said
         }
 
     # --- ask ---------------------------------------------------------------------------------
@@ -169,17 +178,22 @@ class Optimizer(Ledger):
             if found.mode == "initial":
                 return params, Reason("initial")
             surrogate = self.strategy.surrogate(history)
-        limits = self._signed(surrogate.limits)
-        relation = {} if surrogate.relation is None else asdict(surrogate.relation)
-        seconds = time.perf_counter() - begin
+            mean, deviation = (float(one[0]) for one in surrogate.moments(found.point[None]))
+        limits = self._limits(surrogate, history)
+        seen = self.best_trial
+        known = surrogate.any_cost
         return params, Reason(
             found.mode,
             found.value,
             found.success_probability,
             {name: limit.value for name, limit in limits.items()},
-            seconds,
-            relation,
+            time.perf_counter() - begin,
+            {} if surrogate.relation is None else asdict(surrogate.relation),
             {name: limit.deviation for name, limit in limits.items()},
+            history.sign * mean if known else None,
+            deviation if known else None,
+            None if seen is None else seen.objective,
+            seen is not None and seen.objective is not None and mean < history.sign * seen.objective,
         )
 
     def _next_given(self) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from crashbo.strategies.averaged import Averaged, Memory, model_all
 from crashbo.strategies.base import Guess, Suggested
 from crashbo.strategies.design import initial_count, initial_point
 from crashbo.strategies.gain import Moments, expected_improvement, held_probability, with_slopes
-from crashbo.strategies.maximise import Effort, Rounding, maximise, sobol
+from crashbo.strategies.maximise import Effort, Rounding, maximise
 from crashbo.strategies.price import UNAFFORDABLE, budget_left, crash_price
 
 Array = NDArray[np.float64]
@@ -89,8 +89,9 @@ class DefaultStrategy:
         def allowed(X: Array) -> NDArray[np.bool_]:
             return surrogate.placed_success(X) >= least
 
+        offered = np.array([not history.space.broken(trial.params) for trial in history.trials])
         found = maximise(score, _differences(score), points, rounding, effort=effort, allowed=allowed)
-        seen = best_trial(history, allowed(history.points))
+        seen = best_trial(history, allowed(history.points) & offered)
         if seen is not None and surrogate.objective.noise_share() < _NOISY:
             mean, deviation = surrogate.moments(found.point[None])
             if float(mean[0] + deviation[0]) >= seen[0]:
@@ -228,7 +229,7 @@ class GainScore:
 
 def _look(history: History, rounding: Rounding, seed: int, raw: int) -> Array:
     """Quasi-random points, the trials, and points near and far around them; of many trials around the best."""
-    spread = sobol(raw, history.space.dimension, seed)
+    spread = history.space.spread(raw, seed)
     order = sorted(range(len(history.trials)), key=lambda i: _rank(history.costs[i]))
     near = history.points[order[:_NEAR]]
     noise = np.random.default_rng(seed).standard_normal((3, *near.shape))

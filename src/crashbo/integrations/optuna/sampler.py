@@ -24,7 +24,14 @@ from crashbo.integrations.optuna.records import (
     read,
     worth_another_try,
 )
-from crashbo.integrations.optuna.space import Distributions, Translation, declared, infer, translate
+from crashbo.integrations.optuna.space import (
+    Distributions,
+    Translation,
+    declared,
+    declared_constraints,
+    infer,
+    translate,
+)
 from crashbo.optimizer import Optimizer
 from crashbo.options import Options
 from crashbo.outcome import Constraint
@@ -152,7 +159,7 @@ class CrashBOSampler(BaseSampler):
         space = declared(study_attributes(study)) or infer(records)
         if not space:
             raise InputError("`study` must have a trial with parameters first; got none. Run one.")
-        return translate(space)
+        return translate(space, declared_constraints(study_attributes(study)))
 
     def _read(self, study: optuna.Study) -> list[Record]:
         return read(study, learn_from=self._learn_from, pruned=self._prune_as)
@@ -179,7 +186,8 @@ class CrashBOSampler(BaseSampler):
     ) -> dict[str, Any]:
         """Suggest all shared parameters together."""
         self._refuse_many_objectives(study)
-        translation = translate(search_space) if search_space else None
+        rules = declared_constraints(study_attributes(study))
+        translation = translate(search_space, rules) if search_space else None
         with self._lock:
             records, claimed, skip = self._others(study, trial), False, 0
             for _ in range(_ROUNDS):

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from crashbo.gp.information import log_information
 from crashbo.gp.prediction import Prediction
 from crashbo.history import History
-from crashbo.strategies.maximise import Effort, Maximum, Rounding, maximise, sobol
+from crashbo.strategies.maximise import Effort, Maximum, Rounding, maximise
 from crashbo.strategies.paper.pathwise import PathwiseMinimum
 from crashbo.strategies.paper.surrogate import PaperModels
 from crashbo.strategies.paper.virtual import VirtualMinimum
@@ -42,7 +42,7 @@ def log_mes(mean: Array, deviation: Array, minima: Array) -> tuple[Array, Array,
 
 def look(history: History, rounding: Rounding, seed: int, raw: int) -> Array:
     """Points for a first look: quasi-random ones all over the cube, the trials, and points around them."""
-    spread, near = sobol(raw, history.space.dimension, seed), history.points
+    spread, near = history.space.spread(raw, seed), history.points
     noise = np.random.default_rng(seed).standard_normal((3, *near.shape))
     around = np.clip(near + _NEAR * noise, 0.0, 1.0).reshape(-1, near.shape[-1])
     return rounding(np.concatenate([spread, near, around]))
