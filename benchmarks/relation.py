@@ -1,11 +1,12 @@
-"""How often `Optimizer.crash_relation` is right, on drawn problems whose margins are related to the cost by known amounts.
+"""How often `Optimizer.crash_relation` is right, on drawn problems whose margins have a known relation to the cost.
 
-`python benchmarks/relation.py --draws 40` prints, after 20 and 60 trials, how often the likeliest kind is the true one, by
-how likely it is said to be. Trials lie as a search leaves them: half of them quasi-random, half around the best so far.
+`python -m benchmarks.relation --draws 40` prints, after 20 and 60 trials, how often the likeliest kind is the true one,
+by how likely it is said to be. Trials lie as a search leaves them: half quasi-random, half around the best so far.
 Every fifth problem has no margin at all: its crashes are random.
 """
 
 import argparse
+import itertools
 from collections.abc import Iterator
 from dataclasses import asdict
 
@@ -66,7 +67,7 @@ def main() -> None:
             print(number, *one, flush=True)
     for count in chosen.trials:
         print(f"after {count} trials: said to be, problems, right")
-        for low, high in zip(BINS, BINS[1:], strict=False):
+        for low, high in itertools.pairwise(BINS):
             right = [kind == top for n, kind, top, share in found if n == count and low < share <= high]
             print(f"{low:.0%} to {high:.0%}: {len(right)}, {np.mean(right) if right else np.nan:.0%}")
 

@@ -120,13 +120,13 @@ def console(values: Mapping[str, Any], folder: Path) -> Told:
 
 
 def table(values: Mapping[str, Any], folder: Path) -> Told:
-    from crashbo.studies.transfer import import_csv
+    from crashbo.studies.importing import import_file
 
     study = study_in(folder)
     cost = values["objective"]
     cells = ["0.5", "" if cost is None else written(cost), *(written(values[one.name]) for one in LIMITS)]
     (folder / "trials.csv").write_text("x,objective,reach,heat\n" + ",".join(cells) + "\n")
-    assert import_csv(study, folder / "trials.csv").numbers == (0,)
+    assert import_file(study, folder / "trials.csv").numbers == (0,)
     return of_study(study)
 
 

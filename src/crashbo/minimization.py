@@ -1,7 +1,6 @@
 """Run a whole optimization in one call."""
 
 import contextlib
-import json
 import math
 import os
 import time
@@ -10,7 +9,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from crashbo.durable import check_writable
 from crashbo.errors import InputError
 from crashbo.history import Direction
 from crashbo.jobs import Jobs
@@ -19,7 +17,6 @@ from crashbo.options import OptionKeywords, Options
 from crashbo.outcome import CRASHED, Constraint, Crash, Failure, Outcome, Trial, check_outcome, is_number, outcome_of
 from crashbo.parameters import native
 from crashbo.progress import progress_bar
-from crashbo.saved import read_file
 from crashbo.space import Space
 from crashbo.strategies.base import Strategy
 from crashbo.suggestion import Best, Suggestion
@@ -155,8 +152,6 @@ def minimize(
         "options": _joined_options(options, named, int(n_trials)),
     }
     file = None if state is None else Path(state)
-    if file is not None:
-        check_writable("state", file)
     _check_alone(optimizer, {**named, "options": options, "constraints": constraints, "initial_points": initial_points})
     optimizer = _start(optimizer, file, space, settings)
     stopped = ""
@@ -332,13 +327,18 @@ def _start(
 ) -> Optimizer:
     """The optimizer to go on with; a file that it would overwrite must hold nothing else."""
     wanted = optimizer if optimizer is not None or space is None else _new(space, settings)
-    if file is None or not file.exists():
+    if file is None:
+        return wanted or _new(space, settings)
+    from crashbo.studies.state_files import check_writable, resume
+
+    check_writable("state", file)
+    if not file.exists():
         return wanted or _new(space, settings)
     strategy = settings["strategy"] if optimizer is None else optimizer.settings.strategy
-    loaded = _load(file, None if isinstance(strategy, str) else strategy, settings["options"].n_trials)
-    if wanted is not None:
-        anew = settings["seed"] is None and optimizer is None
-        _check_same_problem(wanted.to_json(), loaded.to_json(), file, ("seed",) if anew else ())
+    own = None if isinstance(strategy, str) else strategy
+    anew = settings["seed"] is None and optimizer is None  # any seed will do
+    found = resume(file, None if wanted is None else wanted.saved, own, settings["options"].n_trials, any_seed=anew)
+    loaded = Optimizer.restore(found)
     if optimizer is None:
         return loaded
     if optimizer.trials[: len(loaded.trials)] != loaded.trials:
@@ -347,26 +347,6 @@ def _start(
             "file, or leave `optimizer` out to go on with those."
         )
     return optimizer
-
-
-def _load(file: Path, strategy: Strategy | None, n_trials: int | None) -> Optimizer:
-    """What is in a file, with today's number of trials; `strategy` is the object, if it is one."""
-    saved = read_file(file, strategy)
-    options = replace(saved.settings.options, n_trials=n_trials)
-    return Optimizer.restore(replace(saved, settings=replace(saved.settings, options=options)))
-
-
-def _check_same_problem(
-    wanted: Mapping[str, Any], found: Mapping[str, Any], file: Path, but: Sequence[str] = ()
-) -> None:
-    for name in ("space", "constraints", "direction", "strategy", "acquisition", "seed", "options"):
-        if name not in but and json.dumps(_problem(wanted[name])) != json.dumps(_problem(found[name])):
-            raise InputError(f"`state` must belong to the same problem; {file} has another {name}. Use another file.")
-
-
-def _problem(value: Any) -> Any:
-    """What makes a problem the same: all settings but the number of trials."""
-    return {name: one for name, one in value.items() if name != "n_trials"} if isinstance(value, dict) else value
 
 
 def _new(space: Space | Mapping[str, Any] | None, settings: dict[str, Any]) -> Optimizer:
@@ -378,6 +358,6 @@ def _new(space: Space | Mapping[str, Any] | None, settings: dict[str, Any]) -> O
 def _caption(optimizer: Optimizer) -> str:
     failed, crashed = int(optimizer.history.failed.sum()), sum(trial.crashed for trial in optimizer.trials)
     words = f"{len(optimizer.trials) - failed} succeeded, {crashed} crashed"
-    words += f", {failed - crashed} broke a limit" * (failed > crashed)
+    words += f", {failed - crashed} violated a limit" * (failed > crashed)
     seen = optimizer.best_trial
     return words if seen is None else f"{words}, best {seen.objective:.4g}"

@@ -12,9 +12,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import InputError
 from crashbo.integrations.optuna import records
+from crashbo.integrations.optuna.correcting import Correction, amend
 from crashbo.integrations.optuna.internals import stored_trial, study_id, trial_id
-from crashbo.integrations.optuna.records import TOLD_BY, Correction, Record
-from crashbo.integrations.optuna.space import distribution_of
+from crashbo.integrations.optuna.records import SKIPPED, TOLD_BY, Record
 from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH, TOLD, TRANSIENT, Ending, new_key, writer
 from crashbo.outcome import CRASHED, VIOLATED, Outcome, check_outcome
 from crashbo.studies.storage import StudyError
@@ -74,6 +74,24 @@ def transient(study: Study, number: int, reason: str = "", *, key: str | None = 
     """Record that a trial failed for a reason that teaches nothing: its params are offered again."""
     marks = {TRANSIENT: check_text("reason", reason)} | _author(by)
     _finish(study, number, Ending(TrialState.FAIL, None, marks, key or new_key()), complete=False)
+
+
+def skip(study: Study, number: int, reason: str = "", *, key: str | None = None, by: str = "") -> None:
+    """Record that nobody will run a trial that was suggested: nothing is learned, and it is not suggested again."""
+    marks = {SKIPPED: check_text("reason", reason) or "skipped"} | _author(by)
+    _finish(study, number, Ending(TrialState.PRUNED, None, marks, key or new_key()), complete=False)
+
+
+def enqueue(study: Study, params: Mapping[str, Any], *, key: str | None = None) -> int:
+    """Put a point into the queue: it is suggested before anything else. Returns the number of its trial."""
+    study.check_askable()
+    point = study.definition.space.validate(params)
+    if study.definition.space.broken(point):
+        broken = study.definition.space.broken(point)[0]
+        raise InputError(f"`params` must satisfy the study's parameter constraints; {point} breaks {broken!r}.")
+    given = study.translation.outward(point)
+    waiting = optuna.trial.create_trial(state=TrialState.WAITING, system_attrs={"fixed_params": given})
+    return store(study, waiting, key)
 
 
 def check_text(name: str, text: str) -> str:
@@ -152,16 +170,17 @@ def make_trial(
     by: str = "",
 ) -> FrozenTrial:
     """Check a whole trial and return it, ready to be stored."""
+    study.check_askable()
     checked = study.definition.space.validate(params)
     said = CRASHED if objective is None else objective
     outcome = check_outcome(said, dict(constraints or {}), study.definition.constraints, reason)
     state = TrialState.FAIL if outcome.objective is None else TrialState.COMPLETE
-    distributions = {name: distribution_of(one) for name, one in study.definition.space.items()}
+    translation = study.translation
     return optuna.trial.create_trial(
         state=state,
         value=outcome.objective,
-        params=checked,
-        distributions=distributions,
+        params=translation.outward(checked),
+        distributions={name: translation.distributions[name] for name in checked},
         user_attrs=_marks(outcome, by),
     )
 
@@ -170,7 +189,7 @@ def correct(
     study: Study,
     number: int,
     *,
-    status: str,
+    status: str | None,
     objective: float | None = None,
     constraints: Mapping[str, Any] | None = None,
     clear: Collection[str] = (),
@@ -179,12 +198,12 @@ def correct(
     version: int | None = None,
     by: str = "",
 ) -> Record:
-    """Correct a finished trial; what was recorded before is kept. See `records.correct` for the statuses.
+    """Correct a finished trial; what was recorded before is kept. See `correcting.correct` for the statuses.
 
     Args:
         study: of the trial.
         number: of the trial.
-        status: what it is to be.
+        status: what it is to be; None: as it is, with its cost.
         objective: its cost, for "finished" only.
         constraints: those that are not given stay as they were.
         clear: constraints whose values are taken back: they were never seen. Only a crashed trial may lack one.
@@ -203,15 +222,26 @@ def correct(
 
     def make(before: Record) -> Correction:
         values = _corrected_values(study, number, before, clear, given)
-        _check_deletion(number, status, before)
-        if status in ("finished", "crashed"):
-            check_outcome(CRASHED if objective is None else objective, values, study.definition.constraints)
-        kept = before.reason if status == before.status == "crashed" else ""
+        become = _kept_status(number, before) if status is None else status
+        cost = before.objective if status is None else objective
+        _check_deletion(number, become, before)
+        if become in ("finished", "crashed"):
+            check_outcome(CRASHED if cost is None else cost, values, study.definition.constraints)
+        kept = before.reason if become == before.status and (status is None or become == "crashed") else ""
         words = kept if reason is None else check_text("reason", reason)
-        return Correction(status, objective, values, words, said)
+        return Correction(become, cost, values, words, said)
 
     with study.guarded():
-        return records.amend(study.inner, number, make, key=key, version=version)
+        return amend(study.inner, number, make, key=key, version=version)
+
+
+def _kept_status(number: int, before: Record) -> str:
+    """The status of a trial whose outcome stays, but for its constraints."""
+    if before.status not in ("finished", "crashed"):
+        raise InputError(
+            f"`number` must be a finished or crashed trial to correct its constraints alone; {number} is {before.word}."
+        )
+    return before.status
 
 
 def _corrected_values(
@@ -283,8 +313,9 @@ def _under_way(study: Study, number: int, ending: Ending, complete: bool) -> Fro
             f"`number` must be a trial under way; got {number}, which is finished. "
             f"Change it with `crashbo correct {number}`."
         )
-    missing = [name for name in study.definition.space if name not in found.params]
-    if found.state != TrialState.RUNNING or (complete and missing):
+    known = {*found.params, *study.definition.defaults}
+    missing = [] if not found.params else [name for name in study.definition.space if name not in known]
+    if found.state != TrialState.RUNNING or (complete and (missing or not found.params)):
         raise InputError(f"`number` must be a trial under way; got {number}, which has no params yet.")
     return found
 
