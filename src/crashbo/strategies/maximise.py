@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.history import History
 from crashbo.descent import Effort as Steps
 from crashbo.descent import descend
+from crashbo.history import History
 from crashbo.sobol import sobol as sobol
 from crashbo.space import Space
 
