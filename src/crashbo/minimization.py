@@ -222,4 +222,4 @@ def _one(rollout: Callable[[dict[str, Any]], Any], optimizer: Optimizer) -> Tria
 def _caption(optimizer: Optimizer) -> str:
     failed, crashed = int(optimizer.history.failed.sum()), sum(trial.crashed for trial in optimizer.trials)
     words = f"{len(optimizer.trials) - failed} succeeded, {crashed} crashed"
-    return f"{words}, {failed - crashed} broke a limit" if failed > crashed else words
+    return f"{words}, {failed - crashed} violated a limit" if failed > crashed else words

@@ -15,6 +15,7 @@ from optuna.trial import TrialState
 import crashbo
 from crashbo.integrations.optuna import (
     Record,
+    best_trial,
     correct,
     crashing,
     lost_worker,
@@ -309,3 +310,31 @@ class TestLostWorkers:
         assert release_running(study) == [0]
         assert [record.transient for record in read(study)] == [True, False]
         assert release_running(study) == []
+
+
+class TestBestTrial:
+    def test_it_knows_constraints_and_corrections(self, study: optuna.Study) -> None:
+        study.add_trials(
+            [
+                old(0.1, x=0.1, attrs={"constraint:reach": "violated"}),
+                old(0.2, x=0.2, attrs={"constraint:reach": 9.0}),
+                old(0.3, x=0.3),
+                old(0.4, x=0.4),
+            ]
+        )
+        correct(study, 2, status="crashed")
+        assert study.best_trial.number == 0  # what Optuna says
+        assert best_trial(study).number == 1
+        assert best_trial(study, [crashbo.Constraint("reach", 5.0)]).number == 3
+        sampler = crashbo.integrations.optuna.CrashBOSampler(constraints=[crashbo.Constraint("reach", 5.0)])
+        assert sampler.best_trial(study).number == 3
+
+    def test_more_may_be_better(self) -> None:
+        study = optuna.create_study(direction="maximize")
+        study.add_trials([old(0.1, x=0.1), old(0.9, x=0.2)])
+        assert best_trial(study).objective == 0.9
+
+    def test_without_a_success_there_is_none(self, study: optuna.Study) -> None:
+        study.add_trial(old(x=0.1))
+        with pytest.raises(crashbo.InputError, match="`study` must have a trial that succeeded"):
+            best_trial(study)

@@ -1,10 +1,13 @@
-"""What a pruned trial would have cost: its last value, moved by what finished trials gained after that step."""
+"""What a pruned trial would have cost, by how finished trials went on from that step."""
 
 import bisect
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+_WEIGHT = 1.0  # of the assumption that differences stay as they are, in trials
+_SLOPES = (0.0, 1.5)  # an early value that misleads must not be turned round, nor blown up
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,10 @@ def estimate(pruned: Curve, finished: Sequence[tuple[Curve, float]], *, maximize
     (all curves fall while a model trains), but much beside those of other trials at that step.
 
     Math:
-        value(s) + median over finished trials of (cost - value_i(s)), but worse than the best of their costs: no trial
-        that was given up becomes the best one.
+        offset + slope * value(s), a line through the finished trials' (value_i(s), cost_i): slope by least squares,
+        drawn towards 1 with the weight of `_WEIGHT` trials and kept within `_SLOPES`, offset the median of
+        cost_i - slope * value_i(s). The result is worse than the best of their costs: no trial that was given up
+        becomes the best one.
 
     Args:
         pruned: of the trial, with at least one value.
@@ -47,11 +52,26 @@ def estimate(pruned: Curve, finished: Sequence[tuple[Curve, float]], *, maximize
         maximize: whether more is better.
     """
     step, value = pruned.steps[-1], pruned.values[-1]
-    gains = [cost - before for curve, cost in finished if (before := curve.at(step)) is not None]
-    guess = value + (statistics.median(gains) if gains else 0.0)
+    pairs = [(before, cost) for curve, cost in finished if (before := curve.at(step)) is not None]
+    slope = _slope(pairs)
+    guess = slope * value + statistics.median(cost - slope * before for before, cost in pairs) if pairs else value
     costs = [cost for _, cost in finished]
     if not costs:
         return guess
     best = max(costs) if maximize else min(costs)
     bound = math.nextafter(best, -math.inf if maximize else math.inf)
     return min(guess, bound) if maximize else max(guess, bound)
+
+
+def _slope(pairs: Sequence[tuple[float, float]]) -> float:
+    """How much of a difference at a step is left at the end; 1 while there is nothing to tell it from."""
+    if not pairs:
+        return 1.0
+    middle = [statistics.fmean(column) for column in zip(*pairs, strict=True)]
+    apart = [(before - middle[0], cost - middle[1]) for before, cost in pairs]
+    spread = math.fsum(before**2 for before, _ in apart)
+    prior = _WEIGHT * spread / len(pairs)
+    if not spread or not math.isfinite(spread):
+        return 1.0
+    slope = (math.fsum(before * cost for before, cost in apart) + prior) / (spread + prior)
+    return min(max(slope, _SLOPES[0]), _SLOPES[1])

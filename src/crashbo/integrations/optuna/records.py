@@ -28,6 +28,7 @@ Learn: TypeAlias = bool | Callable[[FrozenTrial], bool]
 CORRECTION = "crashbo:correction:"
 TOLD_BY = "crashbo:told_by"
 SKIPPED = "crashbo:skipped"
+DEFAULTS = "crashbo:defaults"  # of a study: values of parameters in trials that were begun before there were those
 SUGGESTION, RETRY_OF = "crashbo:suggestion", "crashbo:retry_of"  # system attributes, written by the sampler
 VIOLATED_MARK = "violated"
 _LARGEST = 1e100  # what a model can take, as in `crashbo.outcome`
@@ -72,7 +73,7 @@ class Record:
     suggestion: Mapping[str, float] = field(default_factory=dict)
 
     def failed_under(self, constraints: Sequence[Constraint]) -> bool:
-        """Whether it crashed or broke a limit, a known one or Optuna's own included."""
+        """Whether it crashed or violated a limit, a known one or Optuna's own included."""
         broken = any(value > 0 for value in self.limits.values())
         told = Trial(self.number, self.params, self.objective, self.constraints)
         return self.status == "crashed" or (self.status == "finished" and (broken or told.failed_under(constraints)))
@@ -113,10 +114,20 @@ def read(study: optuna.Study, *, learn_from: Learn = True, pruned: str = "estima
         return trial.number not in retried and (learn_from(trial) if callable(learn_from) else learn_from)
 
     records = [read_one(trial, changes.get(trial.number, ()), counts, pruned) for trial in trials]
+    defaults = study_attributes(study).get(DEFAULTS)
+    if defaults:
+        records = [_filled(record, defaults) for record in records]
     if any(record.status == "pruned" for record in records):
         maximize = study.direction == StudyDirection.MAXIMIZE
         records = _judged(records, {trial.number: _curve(trial) for trial in trials}, pruned, maximize)
     return sorted(records, key=lambda record: record.number)
+
+
+def _filled(record: Record, defaults: Mapping[str, Any]) -> Record:
+    """A record with the parameters that did not exist yet when its trial began."""
+    if not record.params or (record.status == "pending" and set(defaults) <= set(record.suggestion)):
+        return record
+    return replace(record, params={**defaults, **record.params})
 
 
 def _judged(records: Sequence[Record], curves: Mapping[int, Curve], pruned: str, maximize: bool) -> list[Record]:
@@ -165,6 +176,29 @@ def _is_entry(entry: Any) -> bool:
     """Whether something is a correction as `_entry` makes them."""
     kinds: dict[str, Any] = {"status": str, "objective": (float, int, type(None)), "constraints": dict, "reason": str}
     return isinstance(entry, dict) and all(isinstance(entry.get(key, ...), kind) for key, kind in kinds.items())
+
+
+def best_trial(study: optuna.Study, constraints: Sequence[Constraint] = ()) -> Record:
+    """Return the best trial of a study that succeeded, corrections applied, whoever sampled it.
+
+    Args:
+        study: with one objective.
+        constraints: known limits of what was written by `report`; those that are violated, and Optuna's own, count
+            without being named.
+
+    Raises:
+        InputError: if no trial has succeeded.
+    """
+    found = best_of(read(study), constraints, maximize=study.direction == StudyDirection.MAXIMIZE)
+    if found is None:
+        raise InputError("`study` must have a trial that succeeded; got none.")
+    return found
+
+
+def best_of(records: Sequence[Record], constraints: Sequence[Constraint], *, maximize: bool) -> Record | None:
+    """The best finished record that broke no limit; None without any."""
+    good = [one for one in records if one.status == "finished" and not one.failed_under(constraints)]
+    return min(good, key=lambda one: (-1.0 if maximize else 1.0) * (one.objective or 0.0), default=None)
 
 
 def worth_another_try(records: Sequence[Record]) -> Record | None:

@@ -1,5 +1,6 @@
 """Optuna's distributions as CrashBO parameters, and which of them a study has in common."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -165,6 +166,16 @@ def infer(records: Sequence[Record]) -> Distributions:
     shared = set.intersection(*(set(record.distributions) for record in deciding))
     newest = {name: one for record in deciding for name, one in record.distributions.items() if name in shared}
     return {name: one for name, one in sorted(newest.items()) if not one.single() and _possible(one)}
+
+
+def infer_largest(records: Sequence[Record]) -> Distributions:
+    """Return the parameters of the largest group of trials that have the same ones."""
+    groups = Counter(frozenset(record.distributions) for record in records if record.distributions)
+    if not groups:
+        return {}
+    largest = max(groups.values())
+    group = next(names for names, count in groups.items() if count == largest)
+    return infer([record for record in records if frozenset(record.distributions) == group])
 
 
 def _farthest(records: Sequence[Record]) -> list[Record]:
