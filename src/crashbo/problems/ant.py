@@ -100,7 +100,10 @@ class Ant:
         middle = model.jnt_range[numbers].mean(1)
         hip = np.array([name.startswith("hip") for name in names])
         side = np.where((leg == 0) | (leg == 3), 1.0, -1.0)
-        places = (np.array([model.jnt_qposadr[one] for one in numbers]), np.array([model.jnt_dofadr[one] for one in numbers]))
+        places = (
+            np.array([model.jnt_qposadr[one] for one in numbers]),
+            np.array([model.jnt_dofadr[one] for one in numbers]),
+        )
         return leg.astype(np.float64), middle, hip, side, *places
 
     def rollout(self, params: Mapping[str, Any], seed: int) -> Walk:
