@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "docs/optimizer.md", "docs/robot.md"]
-EXTRAS = {"ax_client.py", "ray_tune.py"}  # need extras; run by tests/integrations/test_ax.py and test_ray.py
+EXTRAS = {"ax_client.py", "ray_tune.py", "walking_ant.py"}  # need extras; run by test_ax.py, test_ray.py, test_ant.py
 EXAMPLES = [path for path in sorted((ROOT / "examples").glob("*.py")) if path.name not in EXTRAS]
 
 
