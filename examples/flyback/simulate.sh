@@ -1,11 +1,11 @@
 #!/bin/sh
 # Simulate the converter: ./simulate.sh LP TURNS DUTY
 # prints its cost (deviation from 24 V plus losses, in percent) and the highest voltage at the transistor.
-# Where ngspice does not converge there is no cost: a crash.
+# Where ngspice does not converge, or takes more than 15 s of processor time, there is no cost: a crash.
 here=$(dirname "$0")
 netlist=$(mktemp) && trap 'rm -f "$netlist"' EXIT
 sed "s/LP/$1/g; s/TURNS/$2/g; s/DUTY/$3/g" "$here/flyback.cir" >"$netlist"
-output=$(ngspice -b "$netlist" 2>&1)
+output=$(ulimit -t 15 && exec ngspice -b "$netlist" 2>&1) || { echo '{"crash": "takes too long"}'; exit 1; }
 case "$output" in
 *"Timestep too small"*) echo '{"crash": "timestep too small"}'; exit 1 ;;
 esac
