@@ -8,7 +8,7 @@ from crashbo.errors import InputError
 
 # One of each way to work; the others differ in a setting.
 DISTINCT = ("crashbo", "tpe-pruned", "gpsampler-worst", "logei-worst", "logei-classifier", "ax-viability", "smac-worst")
-EACH = (*DISTINCT, "vizier-infeasible")
+EACH = (*DISTINCT, "fcei-0.5", "boundary-ensemble", "vizier-infeasible")
 
 
 def make(name, problem, seed):

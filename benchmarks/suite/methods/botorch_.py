@@ -81,13 +81,14 @@ class Penalised(_BoTorch):
 class TwoModels(_BoTorch):
     """LogEI of a GP on the successes, times the success probability of a variational GP classifier.
 
-    With a floor, points below that probability are taken only if there are none above. Until something succeeded the
-    probability alone decides; until something crashed, LogEI alone.
+    With a floor, points below that probability are taken only if there are none above. `weighted=False` leaves it at
+    that, LogEI where the probability is above the floor: Anubis' feasibility-constrained acquisition. Until something
+    succeeded the probability alone decides; until something crashed, LogEI alone.
     """
 
-    def __init__(self, problem: Problem, seed: int, *, floor: float = 0.0) -> None:
+    def __init__(self, problem: Problem, seed: int, *, floor: float = 0.0, weighted: bool = True) -> None:
         super().__init__(problem, seed)
-        self._floor = floor
+        self._floor, self._weighted = floor, weighted
         self._classifier: SingleTaskVariationalGP | None = None
 
     def ask(self) -> dict[str, Any]:
@@ -105,7 +106,7 @@ class TwoModels(_BoTorch):
         if self._classifier is None:
             assert improvement is not None
             return improvement
-        return _TimesSuccess(improvement, self._classifier, self._floor)
+        return _TimesSuccess(improvement, self._classifier, self._floor, self._weighted)
 
     def _probability(self, point: np.ndarray) -> float | None:
         if self._classifier is None:
@@ -180,18 +181,22 @@ def _log_success(classifier: SingleTaskVariationalGP, X: Tensor) -> Tensor:
 
 
 class _TimesSuccess(AcquisitionFunction):
-    """LogEI plus log success probability, with an optional floor."""
+    """LogEI, plus log success probability if weighted by it, with an optional floor."""
 
     def __init__(
-        self, improvement: LogExpectedImprovement | None, classifier: SingleTaskVariationalGP, floor: float
+        self,
+        improvement: LogExpectedImprovement | None,
+        classifier: SingleTaskVariationalGP,
+        floor: float,
+        weighted: bool,
     ) -> None:
         super().__init__(model=classifier)
-        self.improvement, self.classifier, self.floor = improvement, classifier, floor
+        self.improvement, self.classifier, self.floor, self.weighted = improvement, classifier, floor, weighted
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         success = _log_success(self.classifier, X)
-        value = success if self.improvement is None else self.improvement(X) + success
+        value = success if self.improvement is None else self.improvement(X) + self.weighted * success
         if self.floor:
             value = value + 1e3 * (success - math.log(self.floor)).clamp_max(0.0)
         return value
