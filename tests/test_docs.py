@@ -125,3 +125,27 @@ def test_every_bundled_library_has_its_licence() -> None:
     assert "Plotly, Inc" in (assets / "plotly-LICENSE.txt").read_text()
     bundled = [path.name for path in (ROOT / "src").rglob("*.min.*")]
     assert bundled == ["plotly-cartesian.min.js"]
+
+
+def test_contributing_names_what_exists() -> None:
+    named = re.findall(r"`(crashbo(?:\.\w+)+)`", (ROOT / "CONTRIBUTING.md").read_text())
+    assert len(named) >= 20
+    for name in named:
+        assert _resolves(name), name
+    targets = re.findall(r"^([a-z\d]+):", (ROOT / "Makefile").read_text(), re.M)
+    for target in re.findall(r"`make ([\w-]+)`", (ROOT / "CONTRIBUTING.md").read_text()):
+        assert target in targets or target == "package-core", target
+
+
+def _resolves(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for attribute in parts[length:]:
+            found = getattr(found, attribute, None)
+        return found is not None
+    return False
