@@ -101,7 +101,7 @@ $(VENV)-docs/.ready: pyproject.toml
 	@touch $@
 
 docs: $(VENV)-docs/.ready
-	$(VENV)-docs/bin/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --quiet
 
 # Tutorials that are too heavy for every build: their outputs are kept in docs/tutorials/stored.
 $(VENV)-tutorials/.ready: pyproject.toml constraints.txt

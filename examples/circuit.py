@@ -1,7 +1,7 @@
 # %% [markdown]
 # # A program in any language: a circuit
 #
-# A flyback converter makes 24 V from 12 V. [Its netlist and a shell script](../sources/examples/flyback.md) simulate
+# A flyback converter makes 24 V from 12 V. [Its netlist and a shell script](../../examples/flyback) simulate
 # it with ngspice (`apt install ngspice`). Three numbers are to be chosen: the inductance `lp`, the ratio of `turns`
 # and the `duty` cycle. For many of them the simulation fails: "Timestep too small", or numbers that no circuit could
 # have. Then there is no cost.
@@ -13,6 +13,7 @@
 import csv
 import itertools
 import json
+import os
 import subprocess
 import sys
 
@@ -22,7 +23,8 @@ import matplotlib.pyplot as plt
 def shell(command):
     """Run a command as a terminal does, and show what it says."""
     words = command.replace("crashbo ", f"{sys.executable} -m crashbo ", 1)
-    done = subprocess.run(words, shell=True, capture_output=True, text=True)
+    plain = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}  # which notebooks set
+    done = subprocess.run(words, shell=True, capture_output=True, text=True, env=plain)
     print(f"$ {command}\n{done.stdout}{done.stderr}", end="")
 
 

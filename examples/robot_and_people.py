@@ -8,9 +8,11 @@
 
 # %%
 import json
+import os
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 import uuid
 
@@ -18,7 +20,8 @@ import uuid
 def shell(command):
     """Run a command as a terminal does, and show what it says."""
     words = command.replace("crashbo ", f"{sys.executable} -m crashbo ", 1)
-    done = subprocess.run(words, shell=True, capture_output=True, text=True)
+    plain = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}  # which notebooks set
+    done = subprocess.run(words, shell=True, capture_output=True, text=True, env=plain)
     print(f"$ {command}\n{done.stdout}{done.stderr}", end="")
 
 
@@ -64,12 +67,16 @@ def call(name, body=None):
         return json.load(answer)
 
 
-def offer():
-    """The console's suggestion, once it has one."""
+def take(by):
+    """Take the console's suggestion, as soon as there is one that knows the latest result."""
     while True:
         found = call("state")["offer"]
-        if found is not None and found.get("key"):
-            return found
+        try:
+            if found is not None and found.get("key"):
+                return call("take", {"offer": found["key"], "by": by})["number"]
+        except urllib.error.HTTPError as error:
+            if error.code != 409:  # 409: it is outdated, or someone else was faster
+                raise
         time.sleep(0.2)
 
 
@@ -78,9 +85,9 @@ def offer():
 # before the fall helps.
 
 # %%
-trial = call("take", {"offer": offer()["key"], "by": "Ada"})["number"]
+trial = take(by="Ada")
 call("crash", {"number": trial, "reason": "fell", "constraints": {"reach": 8.1}, "by": "Ada"})
-trial = call("take", {"offer": offer()["key"], "by": "Ada"})["number"]
+trial = take(by="Ada")
 call("tell", {"number": trial, "objective": 0.73, "constraints": {"reach": 5.2}, "by": "Ada"})
 
 # %% [markdown]

@@ -54,14 +54,20 @@ def source(name: str) -> Path:
     return ROOT / "examples" / f"{name}.py"
 
 
-def digest(name: str) -> str:
-    """Names the source of a tutorial."""
-    return hashlib.sha256(source(name).read_bytes()).hexdigest()[:16]
+def read(name: str) -> Any:
+    """A tutorial without outputs."""
+    return jupytext.read(source(name), fmt="py:percent")
+
+
+def digest(notebook: Any) -> str:
+    """Names the code of a tutorial; words may change without a new run."""
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    return hashlib.sha256(code.encode()).hexdigest()[:16]
 
 
 def execute(name: str) -> Any:
     """Run a tutorial in an empty folder; a cell that fails is an error."""
-    notebook = jupytext.read(source(name), fmt="py:percent")
+    notebook = read(name)
     with tempfile.TemporaryDirectory() as folder, _surroundings(name):
         for needed in (path for path in (ROOT / "examples").iterdir() if path.is_dir()):
             shutil.copytree(needed, Path(folder) / needed.name)
@@ -69,7 +75,7 @@ def execute(name: str) -> Any:
             notebook, timeout=_SECONDS, kernel_name="python3", resources={"metadata": {"path": folder}}
         )
         client.execute()
-    notebook.metadata = {"crashbo": {"source": digest(name)}, "kernelspec": _kernel()}
+    notebook.metadata = {"crashbo": {"code": digest(notebook)}, "kernelspec": _kernel()}
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # times: they would differ every time
     return notebook
@@ -101,27 +107,31 @@ def _kernel() -> dict[str, str]:
 
 def notebook_of(name: str) -> Any:
     """A tutorial with its outputs: made now, or stored where it is heavy."""
-    if name in LIGHT:
-        return _cached(name)
-    path = STORED / f"{name}.ipynb"
+    notebook = read(name)
+    path = _cached(name, notebook) if name in LIGHT else STORED / f"{name}.ipynb"
     if not path.exists():
         raise OutdatedError(f"tutorial {name} has no outputs yet; run: make tutorials")
-    notebook = nbformat.read(path, as_version=4)
-    if notebook.metadata["crashbo"]["source"] != digest(name):
-        raise OutdatedError(f"the outputs of tutorial {name} are those of another source; run: make tutorials")
+    executed = nbformat.read(path, as_version=4)
+    if executed.metadata["crashbo"]["code"] != digest(notebook):
+        raise OutdatedError(f"the outputs of tutorial {name} are those of other code; run: make tutorials")
+    outputs = iter([cell.outputs for cell in executed.cells if cell.cell_type == "code"])
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = next(outputs)
+    notebook.metadata = executed.metadata
     return notebook
 
 
-def _cached(name: str) -> Any:
-    """A light tutorial, executed again when it or the library has changed."""
-    state = hashlib.sha256(digest(name).encode())
+def _cached(name: str, notebook: Any) -> Path:
+    """A light tutorial, executed again when its code or the library has changed."""
+    state = hashlib.sha256(digest(notebook).encode())
     for path in sorted((ROOT / "src").rglob("*.py")):
         state.update(path.read_bytes())
     path = CACHE / f"{name}-{state.hexdigest()[:16]}.ipynb"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(execute(name), path)
-    return nbformat.read(path, as_version=4)
+    return path
 
 
 def show(name: str) -> Shown:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from typing import Any, Literal
 
 import matplotlib as mpl
@@ -41,12 +42,21 @@ def style(theme: Theme) -> dict[Any, Any]:
     }
 
 
+class Picture(Figure):
+    """A figure that a notebook shows by itself, also where pyplot was never imported."""
+
+    def _repr_png_(self) -> bytes:
+        content = BytesIO()
+        self.savefig(content, format="png", dpi=110)
+        return content.getvalue()
+
+
 @contextmanager
 def canvas(name: str, width: float, height: float) -> Iterator[tuple[Figure, Theme]]:
     """Give a figure in a theme; draw inside the `with`."""
     theme = get_theme(name)
     with mpl.rc_context(style(theme)):
-        yield Figure(figsize=(width, height), layout="constrained"), theme
+        yield Picture(figsize=(width, height), layout="constrained"), theme
 
 
 def plain(text: str) -> str:

@@ -151,7 +151,9 @@ def view(
 
     Args:
         source: what to look at.
-        units, numbers, objective: see `View`; not allowed if the source is a view already.
+        units: see `View`; like the next two, not allowed if the source is a view already.
+        numbers: see `View`.
+        objective: see `View`.
     """
     if isinstance(source, View):
         if (units, numbers, objective) != (None, None, None):

@@ -78,7 +78,9 @@ def render_report(
     """Return the report as HTML; see `write_report`.
 
     Args:
-        source, title, extras: as there.
+        source: as there.
+        title: as there.
+        extras: as there.
         when: the time it states; None is now.
     """
     seen = view(source)
