@@ -41,7 +41,7 @@ shell("cat svc/fit.py")
 
 # %%
 command = [
-    *(sys.executable, "-m", "crashbo", "run", "--trials", "24"),
+    *(sys.executable, "-m", "crashbo", "run", "--trials", "16"),
     *("--log", "C", "1e-2", "1e6", "--log", "gamma", "1e-6", "1"),
     *("--", sys.executable, "svc/fit.py", "{C}", "{gamma}"),
 ]
@@ -52,7 +52,7 @@ workers = [subprocess.Popen(command, **quiet) for _ in range(4)]
 # A machine loses power: one worker is killed, in the middle of a trial.
 
 # %%
-time.sleep(15)
+time.sleep(20)
 workers[3].send_signal(signal.SIGKILL)
 for worker in workers[:3]:
     worker.wait()

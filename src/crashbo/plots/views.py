@@ -54,10 +54,12 @@ class View:
 
     @property
     def space(self) -> Space:
+        """The optimizer's parameters."""
         return self.optimizer.space
 
     @property
     def trials(self) -> tuple[Trial, ...]:
+        """All finished trials, in the order told."""
         return self.optimizer.trials
 
     @property
@@ -72,6 +74,7 @@ class View:
 
     @cached_property
     def models(self) -> Surrogate:
+        """The models of all outputs."""
         return self.optimizer.surrogate()
 
     @property
@@ -81,6 +84,7 @@ class View:
 
     @cached_property
     def best(self) -> Best:
+        """The best guess."""
         return self.optimizer.best()
 
     @cached_property
@@ -90,6 +94,7 @@ class View:
 
     @cached_property
     def decision(self) -> Decision:
+        """What the next suggestion is chosen by."""
         return decide(self.optimizer, self.models)
 
     def failed(self, trial: Trial) -> bool:
