@@ -96,7 +96,7 @@ def page(html: str) -> Page:
 
 def test_it_says_what_happened(page: Page, optimizer: Optimizer) -> None:
     best = optimizer.best()
-    assert "4 trials: 2 succeeded, 1 crashed and 1 broke a limit." in page.text
+    assert "4 trials: 2 succeeded, 1 crashed and 1 violated a limit." in page.text
     assert "Reasons of the crashes: fell (1)." in page.text
     assert "The best trial was number 7, with a cost of 0.4375 J." in page.text
     assert f"Expected cost {best.mean:.5g} ± {best.std:.2g} J, success {best.success_probability:.1%}." in page.text

@@ -1,7 +1,6 @@
 """Run a whole optimization in one call."""
 
 import contextlib
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,14 +10,11 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from crashbo.durable import check_writable
 from crashbo.errors import InputError
 from crashbo.optimizer import Optimizer
 from crashbo.options import Options
 from crashbo.outcome import CRASHED, Crash, Failure, Trial, as_scalar
-from crashbo.saved import read_file
 from crashbo.space import Space
-from crashbo.strategies.base import Strategy
 from crashbo.suggestion import Best
 
 Callback = Callable[[Optimizer, Trial], bool | None]
@@ -82,8 +78,6 @@ def minimize(
         raise InputError(f"`n_trials` must be an integer >= 1; got {n_trials!r}.")
     settings = _with_horizon(settings, n_trials)
     file = None if state is None else Path(state)
-    if file is not None:
-        check_writable("state", file)
     optimizer = _start(optimizer, file, space, settings)
     interrupted = False
     console = Console(stderr=True)
@@ -165,12 +159,17 @@ def _start(
 ) -> Optimizer:
     """The optimizer to go on with; a file that it would overwrite must hold nothing else."""
     wanted = optimizer if optimizer is not None or space is None else _new(space, settings)
-    if file is None or not file.exists():
+    if file is None:
+        return wanted or _new(space, settings)
+    from crashbo.studies.state_files import check_writable, resume
+
+    check_writable("state", file)
+    if not file.exists():
         return wanted or _new(space, settings)
     strategy = settings.get("strategy", "default") if optimizer is None else optimizer.settings.strategy
-    loaded = _load(file, None if isinstance(strategy, str) else strategy, settings["options"].n_trials)
-    if wanted is not None:
-        _check_same_problem(wanted.to_json(), loaded.to_json(), file)
+    own = None if isinstance(strategy, str) else strategy
+    found = resume(file, None if wanted is None else wanted.saved, own, settings["options"].n_trials)
+    loaded = Optimizer.restore(found)
     if optimizer is None:
         return loaded
     if optimizer.trials[: len(loaded.trials)] != loaded.trials:
@@ -181,30 +180,12 @@ def _start(
     return optimizer
 
 
-def _load(file: Path, strategy: Strategy | None, n_trials: int | None) -> Optimizer:
-    """What is in a file, with today's number of trials; `strategy` is the object, if it is one."""
-    saved = read_file(file, strategy)
-    options = replace(saved.settings.options, n_trials=n_trials)
-    return Optimizer.restore(replace(saved, settings=replace(saved.settings, options=options)))
-
-
-def _check_same_problem(wanted: Mapping[str, Any], found: Mapping[str, Any], file: Path) -> None:
-    for name in ("space", "constraints", "direction", "strategy", "acquisition", "seed", "options"):
-        if json.dumps(_problem(wanted[name])) != json.dumps(_problem(found[name])):
-            raise InputError(f"`state` must belong to the same problem; {file} has another {name}. Use another file.")
-
-
 def _with_horizon(settings: Mapping[str, Any], n_trials: int) -> dict[str, Any]:
     """The settings, with the number of trials among the options unless these say another."""
     options = settings.get("options") or Options()
     if not isinstance(options, Options):
         raise InputError(f"`options` must be crashbo.Options or None; got {options!r}.")
     return {**settings, "options": replace(options, n_trials=options.n_trials or n_trials)}
-
-
-def _problem(value: Any) -> Any:
-    """What makes a problem the same: all settings but the number of trials."""
-    return {name: one for name, one in value.items() if name != "n_trials"} if isinstance(value, dict) else value
 
 
 def _new(space: Space | Mapping[str, Any] | None, settings: dict[str, Any]) -> Optimizer:
@@ -241,4 +222,4 @@ def _one(rollout: Callable[[dict[str, Any]], Any], optimizer: Optimizer) -> Tria
 def _caption(optimizer: Optimizer) -> str:
     failed, crashed = int(optimizer.history.failed.sum()), sum(trial.crashed for trial in optimizer.trials)
     words = f"{len(optimizer.trials) - failed} succeeded, {crashed} crashed"
-    return f"{words}, {failed - crashed} broke a limit" if failed > crashed else words
+    return f"{words}, {failed - crashed} violated a limit" if failed > crashed else words

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
 from typing import Any, overload
 
 import numpy as np
@@ -14,14 +15,13 @@ from crashbo.errors import InputError
 from crashbo.history import OBJECTIVE, Direction, History
 from crashbo.options import Options
 from crashbo.outcome import Constraint, Failure, Trial, check_outcome
-from crashbo.saved import Saved, from_json, read_file, to_json, write_file
 from crashbo.settings import Settings
 from crashbo.space import Space
 from crashbo.strategies import make_strategy
 from crashbo.strategies.base import Limit, Relation, Score, Strategy, Surrogate
 from crashbo.strategies.design import initial_count
 from crashbo.strategies.words import describe_relation
-from crashbo.suggestion import Best, Reason, Suggestion
+from crashbo.suggestion import Best, Reason, Saved, Suggestion
 from crashbo.threads import few_threads
 
 
@@ -135,8 +135,6 @@ class Optimizer:
     def surrogate(self) -> Surrogate:
         """The models of all outputs for what has been told so far (the objective minimised)."""
         history = self.history
-        if not history.trials:
-            raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
         with few_threads(len(history.trials)):
             return self.strategy.surrogate(history)
 
@@ -369,7 +367,7 @@ class Optimizer:
 
     def to_json(self) -> dict[str, Any]:
         """The whole state as plain JSON; `from_json` continues exactly where this stands."""
-        return to_json(self.saved)
+        return _files().to_json(self.saved)
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], *, strategy: Strategy | None = None) -> "Optimizer":
@@ -382,13 +380,20 @@ class Optimizer:
         Raises:
             InputError: that names the field which is wrong.
         """
-        return cls.restore(from_json(state, strategy))
+        return cls.restore(_files().from_json(state, strategy))
 
     def save(self, path: str | Path) -> None:
         """Write the state to a file, whole or not at all; when this returns it is on the disk."""
-        write_file(Path(path), self.saved)
+        _files().write_file(Path(path), self.saved)
 
     @classmethod
     def load(cls, path: str | Path, *, strategy: Strategy | None = None) -> "Optimizer":
         """Read a state written by `save`; `strategy` is the object, if it was one of your own."""
-        return cls.restore(read_file(Path(path), strategy))
+        return cls.restore(_files().read_file(Path(path), strategy))
+
+
+def _files() -> ModuleType:
+    """State files, which are storage: imported where one is written or read."""
+    from crashbo.studies import state_files
+
+    return state_files

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from crashbo.errors import InputError
 from crashbo.gp.kernel import KernelName, check_kernel
@@ -105,14 +105,3 @@ _COUNTS = (
     ("crash_budget", 0, True),
     ("n_trials", 1, True),
 )
-
-
-def options_from_json(data: Mapping[str, Any]) -> Options:
-    """Read options as `dataclasses.asdict` writes them; also those of version 0.1."""
-    values = dict(data)
-    values["fixed"] = {name: FixedModel(**_tuples(one)) for name, one in dict(values.get("fixed") or {}).items()}
-    return Options(**values)
-
-
-def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

@@ -1,6 +1,6 @@
 """The settings of an optimizer, checked without building one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 STRATEGIES = ("default", "paper")
 ACQUISITIONS = ("auto", "mes", "mesco")
-_FORMER = ("cmes", "logei")  # of version 0.1
 
 
 @dataclass(frozen=True)
@@ -75,19 +74,6 @@ class Settings:
         if unknown:
             raise InputError(f"`options.fixed` must name outputs; got {unknown}, there are {[OBJECTIVE, *names]}.")
         return cls(declared, direction, strategy, acquisition, seed, options)  # type: ignore[arg-type]
-
-
-def strategy_in(stored: Mapping[str, Any]) -> tuple[str, str]:
-    """Strategy and acquisition in settings that were stored, also by version 0.1, which had no strategies.
-
-    There, an acquisition that was named, or fixed hyperparameters of the objective, meant the paper's method.
-    """
-    acquisition = stored.get("acquisition", "auto")
-    if stored.get("strategy") is not None:
-        return stored["strategy"], acquisition
-    fixed = (stored.get("options") or {}).get("fixed") or {}
-    strategy = "paper" if acquisition != "auto" or OBJECTIVE in fixed else "default"
-    return strategy, "auto" if acquisition in _FORMER else acquisition
 
 
 def _check_strategy(strategy: Any, acquisition: Any) -> None:

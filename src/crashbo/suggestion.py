@@ -1,8 +1,12 @@
-"""What an optimizer gives: a suggestion with its reason, and the best guess."""
+"""What an optimizer gives: a suggestion with its reason, the best guess, and its whole state."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from crashbo.outcome import Trial
+from crashbo.settings import Settings
+from crashbo.space import Space
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,29 @@ class Best:
         doubt = "" if self.feasible else " No point is safe enough yet: this one is the most likely to succeed."
         values = ", ".join(f"{name} = {_short(value)}" for name, value in self.params.items())
         return f"{values}: {self.mean:.6g} ± {self.std:.2g}, success {self.success_probability:.1%}.{doubt}"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """All that makes an optimizer what it is.
+
+    Attributes:
+        space: the parameters.
+        settings: everything else it was told when it was made.
+        initial_points: suggested first, in this order.
+        asked: how many suggestions were made.
+        trials: finished ones, in the order told.
+        pending: suggestions that are out.
+        errors: in words, of those among them that ended in an error of the program itself, by number.
+    """
+
+    space: Space
+    settings: Settings
+    initial_points: Sequence[Mapping[str, Any]] = ()
+    asked: int = 0
+    trials: Sequence[Trial] = ()
+    pending: Sequence[Suggestion] = ()
+    errors: Mapping[int, str] = field(default_factory=dict)
 
 
 def _short(value: Any) -> str:

@@ -11,7 +11,8 @@ from scipy.stats import norm
 
 from crashbo import InputError
 from crashbo.botorch.acquisition import MinValueEntropySearch, apply, believe
-from crashbo.gp.information import log_both_below, log_information, log_noisy_information
+from crashbo.botorch.information import log_both_below, log_noisy_information
+from crashbo.gp.information import log_information
 from tests.botorch.helpers import double
 from tests.botorch.models import GRID, NOISE, fake, gpcr, standard_gp
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from crashbo import GPCR, InputError, fit_gpcr, make_kernel
+from crashbo.botorch.exact import exact_truncation
 from crashbo.gp.ep import propagate
-from crashbo.gp.exact import exact_truncation
 from tests.botorch.helpers import double, matern, matern32_matrix
 from tests.helpers import given_values, make_labels
 

@@ -198,3 +198,58 @@ def test_tell_takes_less_than_a_second_of_processor_time(arm: Call, tmp_path: Pa
     arm("ask", "--n", 5)
     run = "from crashbo.cli import main; main()"
     assert min(processor_seconds(tmp_path, run, "tell", str(n), "0.5", "reach=1") for n in range(5)) < 1.0
+
+
+class TestCorrectingConstraintsAlone:
+    @pytest.fixture
+    def arm(self, arm: Call) -> Call:
+        arm("tell", "--params", "kp=4", "kd=0.5", 1.5, "reach=2")
+        arm("crash", "--params", "kp=9", "kd=0.5", "--reason", "fell")
+        return arm
+
+    def test_the_cost_stays(self, arm: Call) -> None:
+        assert arm("correct", 0, "reach=9").out == "Trial 0: corrected to 1.5, reach = 9.\n"
+        shown = arm("show", 0, "--json").json
+        assert (shown["status"], shown["objective"], shown["constraints"]) == ("finished", 1.5, {"reach": 9.0})
+        assert len(shown["corrections"]) == 1
+
+    def test_a_crash_stays_one_with_its_reason(self, arm: Call) -> None:
+        assert arm("correct", 1, "reach=violated").out == "Trial 1: corrected to crashed, reach = violated (fell).\n"
+        assert arm("correct", 1, "--clear", "reach").code == 0
+        shown = arm("show", 1, "--json").json
+        assert (shown["status"], shown["constraints"], shown["reason"]) == ("crashed", {}, "fell")
+
+    def test_a_trial_without_an_outcome_has_nothing_to_keep(self, arm: Call) -> None:
+        arm("correct", 0, "--transient")
+        assert "must be a finished or crashed trial to correct its constraints alone; 0 is transient" in (
+            arm("correct", 0, "reach=9").err
+        )
+
+    def test_a_finished_trial_keeps_all_its_constraints(self, arm: Call) -> None:
+        assert "`reach` must be told with the objective" in arm("correct", 0, "--clear", "reach").err
+
+
+class TestExports:
+    @pytest.mark.parametrize("name", ["all.csv", "all.json"])
+    def test_one_that_fails_leaves_no_file(self, arm: Call, tmp_path: Path, name: str) -> None:
+        before = sorted(tmp_path.iterdir())
+        assert arm("export", name, "--study", "other").code == 2
+        assert "must be a file that can be written" in arm("export", f"nowhere/{name}").err
+        assert sorted(tmp_path.iterdir()) == before
+
+    def test_a_full_disk_leaves_the_old_file(self, arm: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def full(handle: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        assert arm("export", "all.csv").code == 0
+        before = (tmp_path / "all.csv").read_text()
+        arm("ask")
+        monkeypatch.setattr("os.fsync", full)
+        assert arm("export", "all.csv").code == 2
+        monkeypatch.undo()
+        assert (tmp_path / "all.csv").read_text() == before
+        assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".all")] == []
+
+    def test_a_folder_is_no_file(self, arm: Call, tmp_path: Path) -> None:
+        (tmp_path / "all.csv").mkdir()
+        assert "`file` must be a file; all.csv is a folder." in arm("export", "all.csv").err

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.integrations.optuna.records import corrections, first_recorded
+from crashbo.integrations.optuna.correcting import first_recorded
+from crashbo.integrations.optuna.records import corrections
 from crashbo.integrations.optuna.transactions import CREATED, TOLD, new_key
 from crashbo.studies import recording
 from crashbo.studies.asking import ask

@@ -15,6 +15,13 @@ _METHODS: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "crashbo-separate": ("crashbo_", "CrashBO", {"crashes": "separate"}, "crashbo"),
     "crashbo-4workers": ("crashbo_", "CrashBO", {"workers": 4}, "crashbo"),
     "crashbo-8workers": ("crashbo_", "CrashBO", {"workers": 8}, "crashbo"),
+    # What each part does, one switched off at a time.
+    "crashbo-one-model": ("crashbo_", "CrashBO", {"numbers": {"most_models": 1}}, "crashbo"),
+    "crashbo-no-price": ("crashbo_", "CrashBO", {"risk": 1.0}, "crashbo"),
+    "crashbo-no-lapse": ("crashbo_", "CrashBO", {"numbers": {"lapses": ((1e-6, 1.0),)}}, "crashbo"),
+    "crashbo-no-warp": ("crashbo_", "CrashBO", {"numbers": {"warps": ((0.0, 1.0),)}}, "crashbo"),
+    # The share of failures that users allow; 0.2 is the default.
+    **{f"crashbo-risk-{risk}": ("crashbo_", "CrashBO", {"risk": risk}, "crashbo") for risk in (0.05, 0.1, 0.4)},
     "crashbo-0.1.0": ("v010_", "V010", {}, "crashbo 0.1.0"),
     "random": ("plain", "Random", {}, "crashbo"),
     "sobol": ("plain", "Sobol", {}, "crashbo"),

@@ -1,25 +1,26 @@
-"""CrashBO, as shipped."""
+"""CrashBO, as shipped, and with parts of it switched off."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from benchmarks.suite.problem import Problem
 from crashbo import CRASHED, Optimizer, Options
+from crashbo.numbers import NUMBERS
+from crashbo.strategies.default import DefaultStrategy
 
 
 class CrashBO:
-    """`crashbo.Optimizer` with its defaults, told a cost or a crash and nothing else."""
+    """`crashbo.Optimizer` with its defaults, told a cost or a crash and nothing else.
+
+    `numbers` are hand-set numbers that differ from the defaults, further keywords are options that do.
+    """
 
     def __init__(
-        self,
-        problem: Problem,
-        seed: int,
-        *,
-        crashes: Literal["absorb", "separate", "coupled"] | None = None,
-        workers: int = 1,
+        self, problem: Problem, seed: int, *, workers: int = 1, numbers: Mapping[str, Any] | None = None, **options: Any
     ) -> None:
-        options = Options() if crashes is None else Options(crashes=crashes)
-        self._optimizer = Optimizer(problem.space, seed=seed, options=options)
+        strategy = DefaultStrategy(replace(NUMBERS, **numbers)) if numbers else "default"
+        self._optimizer = Optimizer(problem.space, seed=seed, strategy=strategy, options=Options(**options))
         self.workers = workers
         self.success_probability: float | None = None
         self.ask_times: tuple[float, float] | None = None

@@ -1,27 +1,41 @@
-"""CrashBO's models and acquisition functions for BoTorch (extra `botorch`): thin, on the engine of `crashbo.gp`."""
+"""CrashBO's models and acquisition functions for BoTorch (extra `botorch`): thin, on the engine of `crashbo.gp`.
 
-from crashbo.botorch.acquisition import (
-    ConstrainedMinValueEntropySearch,
-    FailureAware,
-    MinValueEntropySearch,
-    mesco,
-    success_somewhere,
-)
-from crashbo.botorch.cost_and_margin import CostAndMargin
-from crashbo.botorch.diagnostics import EPCheck, check_ep
-from crashbo.botorch.gpcr import GPCR, fit_gpcr
-from crashbo.botorch.kernels import make_kernel
+Imported on first use: `density` and `exact`, which need no torch, can be had without it.
+"""
 
-__all__ = [
-    "GPCR",
-    "ConstrainedMinValueEntropySearch",
-    "CostAndMargin",
-    "EPCheck",
-    "FailureAware",
-    "MinValueEntropySearch",
-    "check_ep",
-    "fit_gpcr",
-    "make_kernel",
-    "mesco",
-    "success_somewhere",
-]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crashbo.botorch.acquisition import ConstrainedMinValueEntropySearch as ConstrainedMinValueEntropySearch
+    from crashbo.botorch.acquisition import FailureAware as FailureAware
+    from crashbo.botorch.acquisition import MinValueEntropySearch as MinValueEntropySearch
+    from crashbo.botorch.acquisition import mesco as mesco
+    from crashbo.botorch.acquisition import success_somewhere as success_somewhere
+    from crashbo.botorch.cost_and_margin import CostAndMargin as CostAndMargin
+    from crashbo.botorch.diagnostics import EPCheck as EPCheck
+    from crashbo.botorch.diagnostics import check_ep as check_ep
+    from crashbo.botorch.gpcr import GPCR as GPCR
+    from crashbo.botorch.gpcr import fit_gpcr as fit_gpcr
+    from crashbo.botorch.kernels import make_kernel as make_kernel
+
+_LAZY = {
+    "ConstrainedMinValueEntropySearch": "acquisition",
+    "CostAndMargin": "cost_and_margin",
+    "EPCheck": "diagnostics",
+    "FailureAware": "acquisition",
+    "GPCR": "gpcr",
+    "MinValueEntropySearch": "acquisition",
+    "check_ep": "diagnostics",
+    "fit_gpcr": "gpcr",
+    "make_kernel": "kernels",
+    "mesco": "acquisition",
+    "success_somewhere": "acquisition",
+}
+__all__ = [*_LAZY]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'crashbo.botorch' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"crashbo.botorch.{_LAZY[name]}"), name)

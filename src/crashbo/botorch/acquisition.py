@@ -15,8 +15,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from crashbo.botorch.data import to_numpy
+from crashbo.botorch.information import log_both_below, log_coin_information, log_noisy_information
 from crashbo.errors import InputError
-from crashbo.gp import information
+from crashbo.gp.information import log_information
 
 Array = NDArray[np.float64]
 LogSuccess = Callable[[Tensor], Tensor]
@@ -100,10 +101,10 @@ class MinValueEntropySearch(AcquisitionFunction):
         """The value where the model has these moments, all `...`."""
         t = (mean.unsqueeze(-1) - self._cut) / deviation.unsqueeze(-1)
         if self.noise_variance is None:
-            each = apply(information.log_information, t)
+            each = apply(log_information, t)
         else:
             variance = deviation.square().unsqueeze(-1)
-            each = apply(information.log_noisy_information, t, variance / (variance + self.noise_variance))
+            each = apply(log_noisy_information, t, variance / (variance + self.noise_variance))
         return each.logsumexp(-1) - math.log(len(self.minima))
 
 
@@ -239,7 +240,7 @@ class ConstrainedMinValueEntropySearch(AcquisitionFunction):
         if self.log_success is not None:
             log_probability = log_probability + self.log_success(X.squeeze(-2)).unsqueeze(-1)
         share = (variance / (variance + self.noise_variance)).log()
-        each = apply(information.log_coin_information, log_probability + share)
+        each = apply(log_coin_information, log_probability + share)
         return each.logsumexp(-1) - math.log(len(self.minima))
 
     def _below(self, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -253,5 +254,5 @@ class ConstrainedMinValueEntropySearch(AcquisitionFunction):
         slack = (model.threshold - mean[..., 1:]) / variance[..., 1:].sqrt()
         shared = posterior.distribution.covariance_matrix[..., 0, 1:]
         correlation = (shared / variance.prod(-1, keepdim=True).sqrt()).clamp(-1.0, 1.0)
-        both = apply(information.log_both_below, u, slack, correlation)
+        both = apply(log_both_below, u, slack, correlation)
         return both + math.log1p(-model.lapse), variance[..., :1]

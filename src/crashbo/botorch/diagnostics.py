@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from crashbo.botorch.data import to_numpy
+from crashbo.botorch.exact import exact_truncation
 from crashbo.botorch.gpcr import GPCR
-from crashbo.gp.exact import exact_truncation
 from crashbo.learning.threshold import make_labels
 
 Array = NDArray[np.float64]

@@ -20,11 +20,11 @@ from gpytorch.settings import min_fixed_noise
 from torch import Tensor
 
 from crashbo.botorch.data import HybridData, check_bounds, check_trials, to_numpy
+from crashbo.botorch.density import predictive_density
 from crashbo.botorch.fit import Fit, ModelSettings, fit
 from crashbo.botorch.kernels import covariance
 from crashbo.botorch.learn import Hypotheses, TrialRows, solve_threshold
 from crashbo.errors import InputError
-from crashbo.gp.density import predictive_density
 from crashbo.learning.threshold import make_labels
 
 

@@ -23,7 +23,7 @@ from crashbo.console.hub import Hub
 from crashbo.console.model import ModelError
 from crashbo.console.security import BODY_LIMIT, TOO_MANY, Guard, Policy, client_of
 from crashbo.errors import CrashBOError, InputError
-from crashbo.integrations.optuna.records import OutdatedError
+from crashbo.integrations.optuna.correcting import OutdatedError
 from crashbo.studies.storage import StudyError
 from crashbo.studies.transfer import export_csv
 

@@ -12,10 +12,9 @@ from optuna.trial import FrozenTrial, TrialState
 from crashbo.console.forms import NAME_LIMIT, REASON_LIMIT, Form
 from crashbo.console.snapshot import BY, EXPECTED, Reader, find_row
 from crashbo.errors import CrashBOError, InputError
-from crashbo.integrations.optuna import records
+from crashbo.integrations.optuna.correcting import Correction, amend
 from crashbo.integrations.optuna.internals import trial_id
-from crashbo.integrations.optuna.records import RETRY_OF, SKIPPED, Correction
-from crashbo.integrations.optuna.space import distribution_of
+from crashbo.integrations.optuna.records import RETRY_OF, SKIPPED
 from crashbo.integrations.optuna.transactions import CREATED, Beginning, Ending, new_key, writer
 from crashbo.outcome import VIOLATED
 from crashbo.space import Space
@@ -113,6 +112,7 @@ class Desk:
             return recording.store(self.study, self._trial(offer, TrialState.RUNNING, by), key)
 
     def _trial(self, offer: Offer, state: TrialState, by: str) -> FrozenTrial:
+        self.study.check_askable()
         marks: dict[str, Any] = {f"crashbo:{key}": value for key, value in offer.beliefs.items()}
         if by:
             marks[BY] = by
@@ -122,8 +122,8 @@ class Desk:
             marks[SKIPPED] = "skipped"
         return optuna.trial.create_trial(
             state=state,
-            params=dict(offer.params),
-            distributions={name: distribution_of(one) for name, one in self.study.definition.space.items()},
+            params=self.study.translation.outward(offer.params),
+            distributions=dict(self.study.translation.distributions),
             user_attrs=marks,
             system_attrs={} if offer.retry_of is None else {RETRY_OF: offer.retry_of},
         )
@@ -140,8 +140,9 @@ class Desk:
 
     def _take_waiting(self, offer: Offer, number: int, by: str, key: str | None) -> int:
         """Start a trial of the queue; the storage lets one process do so."""
-        space = self.study.definition.space
-        params = {name: (offer.params[name], distribution_of(one)) for name, one in space.items()}
+        translation = self.study.translation
+        chosen = translation.outward(offer.params)
+        params = {name: (chosen[name], one) for name, one in translation.distributions.items()}
         marks = self._trial(offer, TrialState.RUNNING, by).user_attrs
         trial = self.study.trial(number)
         with self.study.guarded():
@@ -221,7 +222,7 @@ class Desk:
         exact = Correction(status, cost, dict(seen), reason, by)
         with self._lock, self.study.guarded():
             if valued:
-                records.amend(self.study.inner, number, lambda before: exact, key=key, version=version)
+                amend(self.study.inner, number, lambda before: exact, key=key, version=version)
             else:
                 recording.correct(self.study, number, status=status, reason=reason, key=key, version=version, by=by)
         return number

@@ -11,6 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.console.words import why
 from crashbo.integrations.optuna import records
+from crashbo.integrations.optuna.correcting import first_recorded
 from crashbo.integrations.optuna.records import SKIPPED, Record
 from crashbo.parameters import Categorical, Int, Parameter
 from crashbo.studies.definition import Definition
@@ -127,7 +128,8 @@ def make_row(
 def status_of(record: Record, trial: FrozenTrial) -> str:
     """A word for what became of a trial.
 
-    One of "finished", "crashed", "pending", "starting", "transient", "deleted", "skipped", "waiting" and "ignored".
+    One of "finished", "crashed", "pending", "starting", "transient", "deleted", "skipped", "pruned", "waiting" and
+    "ignored"; docs/glossary.md says what they mean.
     """
     if trial.state == TrialState.WAITING:
         return "waiting"
@@ -149,7 +151,7 @@ def _time(moment: Any) -> str | None:
 
 def _history(trial: FrozenTrial, changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What was recorded first, and every correction; empty for a trial that was never corrected."""
-    return [records.first_recorded(trial), *(dict(one) for one in changes)] if changes else []
+    return [first_recorded(trial), *(dict(one) for one in changes)] if changes else []
 
 
 # --- the study itself ------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ class Thinker:
             number, params = queued
             return self._described(params, {"mode": "given", "why": "someone put it in the queue"}, waiting=number)
         if again is not None:
-            why = f"another try of trial {again.number}, whose failure did not count"
+            why = f"another try of trial {again.number}, whose failure was transient"
             return self._described(again.params, {"mode": "retry", "why": why}, retry_of=again.number)
         suggestion = self._ask()
         return self._described(suggestion, beliefs_of(suggestion.why))
@@ -118,7 +118,8 @@ class Thinker:
             given = trial.system_attrs.get("fixed_params", {})
             if trial.state.name == "WAITING" and set(given) == set(space):
                 try:
-                    return trial.number, space.validate(given)
+                    shown = {name: self.study.translation.shown(name, value) for name, value in given.items()}
+                    return trial.number, space.validate(shown)
                 except InputError:
                     continue
         return None

@@ -8,74 +8,91 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 _MEMORY = 6  # past sweeps combined by Anderson acceleration
-_FIRST_STEP = 0.9
+_NEAR = 1.0  # mismatch at which acceleration begins
+_FAR_STEP, _NEAR_STEP = 0.8, 0.9  # of the way to the next sites
+_LEAST_STEP = 0.3
+_SLOW = 4  # sweeps without progress after which plain steps become shorter
 _PATIENCE = 8  # sweeps without progress that count as a failure of the acceleration
-_FAILURES = 3  # after which a problem goes on by plain half steps
 
 
 class Anderson:
     """Anderson acceleration of EP's site updates, each problem on its own.
 
+    Far from the solution steps are plain: there updates are not smooth, and extrapolating them leads astray.
+
     Math: with site parameters x, update steps f(x) and their last differences dX, dF,
         x+ = x + eta f - (dX + eta dF) gamma,   gamma = argmin |f - dF gamma|
     in coordinates scaled by the marginal variances. A problem whose mismatch grows, or stays, goes back to its best
-    sites, forgets its history and takes shorter steps; after a few such failures it is no longer accelerated.
+    sites, forgets its history and is accelerated again once it has come closer.
     """
 
     def __init__(self, b: int) -> None:
-        self.step = np.full((b, 1), _FIRST_STEP)
+        self.step = np.full((b, 1), _FAR_STEP)
+        self.near = np.full((b, 1), _NEAR)
         self.best = np.full((b, 1), math.inf)
-        self.stale = np.zeros((b, 1), dtype=int)  # sweeps since the mismatch became smaller
-        self.failures = np.zeros((b, 1), dtype=int)
-        self.best_x: Array | None = None
-        self.best_f: Array | None = None
-        self.last: tuple[Array, Array] | None = None
+        self.stale = np.zeros((b, 1), dtype=np.int64)  # sweeps since the mismatch became smaller
+        self.fast = np.zeros((b, 1), dtype=bool)  # accelerated in the last sweep
+        self.best_x = self.best_f = self.last_x = self.last_f = np.zeros((b, 0))
         self.dx: list[Array] = []
         self.df: list[Array] = []
+
+    def keep(self, index: NDArray[np.int64]) -> None:
+        """Go on with some of the problems."""
+        for name, value in vars(self).items():
+            setattr(self, name, [one[index] for one in value] if isinstance(value, list) else value[index])
 
     def propose(self, x: Array, f: Array, scale: Array, mismatch: Array) -> tuple[Array, Array]:
         """Return the next parameters and the plain damped ones, `b x 2n` each."""
         gap = mismatch[:, None]
-        failed = np.zeros_like(gap, dtype=bool)
-        if self.best_x is not None and self.best_f is not None and self.last is not None:
-            self.dx.append(x - self.last[0])
-            self.df.append(f - self.last[1])
-            self.stale = np.where(gap < 0.9 * self.best, 0, self.stale + 1)
-            failed = ((gap > 3 * self.best) | (self.stale > _PATIENCE)) & ~self.plain
-            self.stale[failed] = 0
-            self.failures = self.failures + failed
-            if failed.any():
-                x, f = np.where(failed, self.best_x, x), np.where(failed, self.best_f, f)
-                self.dx, self.df = ([np.where(failed, 0.0, d) for d in old] for old in (self.dx, self.df))
-            self.step = np.where(failed, 0.5 * self.step, np.minimum(1.1 * self.step, _FIRST_STEP))
-            self.step = np.where(self.plain, 0.5, self.step)
-            self.dx, self.df = self.dx[-_MEMORY:], self.df[-_MEMORY:]
-        improved = (gap <= self.best) & ~failed
-        self.best_x = x if self.best_x is None else np.where(improved, x, self.best_x)
-        self.best_f = f if self.best_f is None else np.where(improved, f, self.best_f)
-        self.best = np.where(improved, gap, self.best)
-        self.last = (x, f)
-        plain = x + self.step * f
-        if not self.df:
+        if self.best_x.shape != x.shape:
+            self.best_x, self.best_f, self.best = x, f, gap
+            self.fast = gap <= self.near
+        else:
+            x, f = self._remember(x, f, gap)
+        self.last_x, self.last_f = x, f
+        plain = x + np.where(self.fast, _NEAR_STEP, self.step) * f
+        if not self.df or not self.fast.any():
             return plain, plain
+        return np.where(self.fast, plain - self._correction(f, scale), plain), plain
+
+    def _remember(self, x: Array, f: Array, gap: Array) -> tuple[Array, Array]:
+        """Judge the last step; return the parameters to go on from."""
+        self.stale = np.where(gap < 0.9 * self.best, 0, self.stale + 1)
+        failed = self.fast & ((gap > 3 * self.best) | (self.stale > _PATIENCE))
+        slow = ~self.fast & (self.stale >= _SLOW)
+        self.stale[failed | slow] = 0
+        if slow.any():
+            self.step = np.where(slow, np.maximum(0.7 * self.step, _LEAST_STEP), self.step)
+        if failed.any():
+            self.near = np.where(failed, 0.3 * np.minimum(self.best, self.near), self.near)
+            x, f = np.where(failed, self.best_x, x), np.where(failed, self.best_f, f)
+        near = gap <= self.near
+        self.dx, self.df = [*self.dx, x - self.last_x][-_MEMORY:], [*self.df, f - self.last_f][-_MEMORY:]
+        kept = near & self.fast
+        if not kept.all():
+            self.dx, self.df = ([np.where(kept, d, 0.0) for d in old] for old in (self.dx, self.df))
+        improved = (gap <= self.best) & ~failed
+        self.best_x, self.best_f = np.where(improved, x, self.best_x), np.where(improved, f, self.best_f)
+        self.best = np.where(improved, gap, self.best)
+        self.fast = near
+        return x, f
+
+    def _correction(self, f: Array, scale: Array) -> Array:
+        """What acceleration takes from the plain step."""
         dx, df = np.stack(self.dx, -1), np.stack(self.df, -1)
         scaled = df * scale[..., None]
-        gram = scaled.swapaxes(-1, -2) @ scaled
+        turned = scaled.swapaxes(-1, -2)
+        gram = turned @ scaled
         diagonal = np.einsum("bii->bi", gram)
         diagonal += 1e-10 * diagonal.max(-1, keepdims=True) + 1e-300
-        right = scaled.swapaxes(-1, -2) @ (f * scale)[..., None]
-        gamma = np.nan_to_num(_solve(gram, right), nan=0.0, posinf=0.0, neginf=0.0)
-        faster = plain - ((dx + self.step[..., None] * df) @ gamma)[..., 0]
-        return np.where(self.plain, plain, faster), plain
-
-    @property
-    def plain(self) -> Bools:
-        """`b x 1`, problems that are not accelerated any more."""
-        return self.failures >= _FAILURES
+        gamma = _solve(gram, turned @ (f * scale)[..., None])
+        gamma[~np.isfinite(gamma)] = 0.0
+        correction: Array = ((dx + _NEAR_STEP * df) @ gamma)[..., 0]
+        return correction
 
 
 def _solve(gram: Array, right: Array) -> Array:
     try:
-        return np.asarray(np.linalg.solve(gram, right))
+        return np.linalg.solve(gram, right)
     except np.linalg.LinAlgError:
         return np.zeros_like(right)

@@ -1,6 +1,8 @@
 """The correlation function: Matern-3/2, Matern-5/2 or RBF, with a lengthscale per coordinate."""
 
+import itertools
 import math
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +14,7 @@ Array = NDArray[np.float64]
 KernelName = Literal["matern32", "matern52", "rbf"]
 Kernels = KernelName | tuple[KernelName, ...]
 CONSTANT = 1e6  # lengthscale of a latent that is constant over the unit cube
+_AT_ONCE = 500_000  # numbers in the squared differences of coordinates that are kept at once
 KERNELS: tuple[KernelName, ...] = ("matern32", "matern52", "rbf")
 
 
@@ -22,7 +25,7 @@ def check_kernel(name: str) -> None:
 
 
 def squared_distance(A: Array, B: Array, lengthscale: Array) -> Array:
-    """Squared distances in lengthscales.
+    """Squared distances in lengthscales, exactly 0 for equal points.
 
     Args:
         A, B: `m x d`, `n x d`.
@@ -31,67 +34,132 @@ def squared_distance(A: Array, B: Array, lengthscale: Array) -> Array:
     Returns:
         `... x m x n`.
     """
-    precision = np.square(1.0 / lengthscale)
-    total = np.zeros((*lengthscale.shape[:-1], len(A), len(B)))
-    for j in range(A.shape[-1]):
-        total += precision[..., j, None, None] * np.square(A[:, j, None] - B[None, :, j])
-    return total
+    (m, d), n = A.shape, len(B)
+    precision = np.square(1.0 / lengthscale).reshape(-1, d)
+    step = max(1, _AT_ONCE // max(1, d * n))
+    if step >= m:
+        return _weighed(A, B, precision).reshape(*lengthscale.shape[:-1], m, n)
+    total = np.empty((len(precision), m, n))
+    for i in range(0, m, step):
+        total[:, i : i + step] = _weighed(A[i : i + step], B, precision)
+    return total.reshape(*lengthscale.shape[:-1], m, n)
+
+
+def _weighed(A: Array, B: Array, precision: Array) -> Array:
+    return np.asarray(precision @ square_gaps(A, B)).reshape(len(precision), len(A), len(B))
+
+
+def square_gaps(A: Array, B: Array) -> Array:
+    """`d x (m n)`, squared differences of the coordinates of `m x d` and `n x d` points."""
+    gaps = A.T[:, :, None] - B.T[:, None, :]
+    gaps *= gaps
+    return np.asarray(gaps).reshape(A.shape[-1], len(A) * len(B))
 
 
 def correlation(r2: Array, kernel: Kernels) -> Array:
     """Correlation at squared distances `r2`, any shape; one kernel, or one for every entry of the first axis."""
     if not isinstance(kernel, str):
-        (value,) = _by_kernel(r2, kernel, lambda part, name: (correlation(part, name),), 1)
-        return value
+        return _by_kernel(r2, kernel, lambda part, name: (correlation(part, name),), 1)[0]
     if kernel == "rbf":
-        return np.exp(-0.5 * r2)
-    if kernel == "matern32":
-        r = np.sqrt(3 * r2)
-        return (1 + r) * np.exp(-r)
-    r = np.sqrt(5 * r2)
-    return (1 + r + np.square(r) / 3) * np.exp(-r)
+        return np.asarray(np.exp(-0.5 * r2))
+    value, decay = _matern_start(r2, kernel)
+    value *= decay
+    return value
 
 
-def correlation_and_slope(r2: Array, kernel: Kernels) -> tuple[Array, Array]:
-    """Correlation R as in `correlation`, and F = -2 dR / d r2.
+def correlation_slope(r2: Array, kernel: Kernels) -> Array:
+    """F = -2 dR / d r2 of the correlation R.
 
     Math: dR / d log lengthscale_j = F (x_j - z_j)^2 / lengthscale_j^2,
         dR / d x_j = -F (x_j - z_j) / lengthscale_j^2
     """
+    if not isinstance(kernel, str):
+        return _by_kernel(r2, kernel, lambda part, name: (correlation_slope(part, name),), 1)[0]
+    if kernel == "rbf":
+        return np.asarray(np.exp(-0.5 * r2))
+    if kernel == "matern32":
+        return np.asarray(3 * np.exp(-np.sqrt(3 * r2)))
+    r = np.sqrt(5 * r2)
+    return np.asarray((5 / 3) * (1 + r) * np.exp(-r))
+
+
+def correlation_and_slope(r2: Array, kernel: Kernels) -> tuple[Array, Array]:
+    """`correlation` and `correlation_slope`, together."""
     if not isinstance(kernel, str):
         value, slope = _by_kernel(r2, kernel, correlation_and_slope, 2)
         return value, slope
     if kernel == "rbf":
         value = np.exp(-0.5 * r2)
         return value, value
-    if kernel == "matern32":
-        r = np.sqrt(3 * r2)
-        decay = np.exp(-r)
-        return (1 + r) * decay, 3 * decay
-    r = np.sqrt(5 * r2)
-    decay = np.exp(-r)
-    return (1 + r + np.square(r) / 3) * decay, (5 / 3) * (1 + r) * decay
+    value, decay = _matern_start(r2, kernel)
+    slope = 3 * decay if kernel == "matern32" else (5 / 3) * (1 + np.sqrt(5 * r2)) * decay
+    value *= decay
+    return value, slope
 
 
-def latent_correlation(A: Array, B: Array, lengthscale: Array, kernel: Kernels) -> tuple[Array, Array]:
-    """`correlation_and_slope` between `m x d` and `n x d` points under lengthscales `b x d`, `b x m x n` each.
-
-    Lengthscales of `CONSTANT` and above make a latent that is the same everywhere.
-    """
-    if lengthscale.min() >= CONSTANT:
-        shape = (len(lengthscale), len(A), len(B))
-        return np.ones(shape), np.zeros(shape)
-    return correlation_and_slope(squared_distance(A, B, lengthscale), kernel)
+def _matern_start(r2: Array, kernel: KernelName) -> tuple[Array, Array]:
+    """The polynomial and the exponential whose product is the correlation."""
+    r = np.sqrt((3 if kernel == "matern32" else 5) * r2)
+    polynomial = 1 + r
+    if kernel == "matern52":
+        polynomial += (5 / 3) * r2
+    return polynomial, np.exp(np.negative(r, out=r), out=r)
 
 
 def _by_kernel(r2: Array, kernels: tuple[KernelName, ...], function: Any, results: int) -> list[Array]:
     """Apply a function of distances and kernel to the entries of each kernel."""
+    if len(set(kernels)) == 1:
+        return list(function(r2, kernels[0]))
     found = [np.empty_like(r2) for _ in range(results)]
-    for name in sorted(set(kernels)):
-        mine = [i for i, one in enumerate(kernels) if one == name]
-        for target, value in zip(found, function(r2[mine], name), strict=True):
-            target[mine] = value
+    begin = 0
+    for name, run in itertools.groupby(kernels):
+        end = begin + len(list(run))
+        for target, value in zip(found, function(r2[begin:end], name), strict=True):
+            target[begin:end] = value
+        begin = end
     return found
+
+
+@dataclass(frozen=True)
+class Latents:
+    """The correlation functions of `b x l` latents; those that are the same are computed once.
+
+    Attributes:
+        lengthscale: `q x d`, of those that differ.
+        kernels: `q`.
+        place: `b x l`, which of them a latent has; -1: it is constant, its lengthscales being `CONSTANT` or above.
+    """
+
+    lengthscale: Array
+    kernels: tuple[KernelName, ...]
+    place: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, lengthscale: Array, kernel: Kernels) -> "Latents":
+        """Of lengthscales `b x l x d` and one kernel, or one for each of the `b`."""
+        b, latents, d = lengthscale.shape
+        names = [kernel] * b if isinstance(kernel, str) else list(kernel)
+        constant = (lengthscale.min(-1) >= CONSTANT).tolist()
+        different: dict[tuple[KernelName, bytes], list[tuple[int, int]]] = {}
+        for i, latent in itertools.product(range(b), range(latents)):
+            if not constant[i][latent]:
+                different.setdefault((names[i], lengthscale[i, latent].tobytes()), []).append((i, latent))
+        place = np.full((b, latents), -1)
+        ordered = sorted(different, key=lambda one: one[0])
+        for number, key in enumerate(ordered):
+            for i, latent in different[key]:
+                place[i, latent] = number
+        chosen = [lengthscale[different[key][0]] for key in ordered]
+        return cls(np.array(chosen).reshape(len(chosen), d), tuple(name for name, _ in ordered), place)
+
+    def of_latent(self, different: Array, latent: int, constant: float) -> Array:
+        """`b x ...`, what belongs to one latent of `q x ...` values; `constant` where it is constant."""
+        place = self.place[:, latent]
+        if place.max() < 0:
+            return np.full((len(place), *different.shape[1:]), constant)
+        found = different[place]
+        found[place < 0] = constant
+        return found
 
 
 def spectral_shape(kernel: KernelName) -> float:

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.gp.inference import Posterior
-from crashbo.gp.kernel import latent_correlation
+from crashbo.gp.kernel import correlation, correlation_slope, squared_distance
 
 Array = NDArray[np.float64]
+_AT_ONCE, _FEWEST = 120_000, 32  # numbers that are worked on at once, and points at least
 _SMALLEST = 1e-12  # of a predicted variance, relative to the prior's
 
 
@@ -52,26 +53,61 @@ class Predictor:
         mixing = self.at.mixing[:, rows.output]
         return [(mixing[..., one] * self.posterior.weights) @ rows.incidence for one in range(mixing.shape[-1])]
 
+    @cached_property
+    def both(self) -> list[tuple[Array, slice]]:
+        """Per latent `b x n x c`, the columns of the whitener that are not 0 and then the weights, and which these are.
+
+        Of constant latents summed over the points.
+        """
+        found = []
+        for latent, (whitener, weight) in enumerate(zip(self.whiteners, self.weights, strict=True)):
+            used = np.flatnonzero(whitener.any((0, 1)))
+            columns = slice(int(used[0]), int(used[-1]) + 1) if len(used) else slice(0, 0)
+            joined = np.concatenate([whitener[..., columns], weight[..., None]], -1)
+            found.append((joined.sum(1, keepdims=True) if self.constant(latent) else joined, columns))
+        return found
+
+    def constant(self, latent: int) -> bool:
+        """Whether a latent is the same everywhere, in all settings."""
+        return bool(self.at.latents.place[:, latent].max() < 0)
+
     def __call__(self, X: Array) -> "Prediction":
         """Predict at `p x d`."""
-        b, outputs, latents = self.mixing.shape
+        b, outputs, _ = self.mixing.shape
+        step = max(_FEWEST, _AT_ONCE // (b * outputs * max(1, self.posterior.weights.shape[-1])))
+        if len(X) <= step:
+            return self._predict(X)
+        # A few points at a time: memory that stays in the cache is not asked for anew.
+        parts = [self._predict(X[i : i + step]).moments for i in range(0, len(X), step)]
+        return Prediction(*(np.concatenate(one, -1) for one in zip(*parts, strict=True)), self, X)
+
+    def _predict(self, X: Array) -> "Prediction":
+        mean, whitened, squared = self.project(X)
+        left = np.einsum("boo->bo", self.prior)[..., None] - np.einsum("bopr,bopr->bop", whitened, whitened)
+        covariance = np.empty_like(left)
+        covariance[:, 0] = left[:, 0]
+        for output in range(1, left.shape[1]):
+            shared = np.einsum("bpr,bpr->bp", whitened[:, 0], whitened[:, output])
+            covariance[:, output] = self.prior[:, 0, output, None] - shared
+        return Prediction(mean, np.maximum(left, self.floor), covariance, self, X, (whitened, squared))
+
+    def project(self, X: Array) -> tuple[Array, Array, Array]:
+        """Means `b x o x p`, t_o `b x o x p x r`, and squared distances `q x p x n` of the latents that differ."""
+        b, outputs, _ = self.mixing.shape
+        latents = self.at.latents
+        squared = squared_distance(X, self.X, latents.lengthscale)
+        values = correlation(squared, latents.kernels)
         mean = np.zeros((b, outputs, len(X)))
         whitened = np.zeros((b, outputs, len(X), self.posterior.weights.shape[-1]))
-        slopes = []
-        for latent in range(latents):
-            length = self.at.lengthscale[:, latent]
-            value, slope = latent_correlation(X, self.X, length, self.at.kernel)
-            slopes.append(slope)
-            means = (value @ self.weights[latent][..., None])[..., 0]
-            whites = value @ self.whiteners[latent]
+        for latent, (both, columns) in enumerate(self.both):
+            part = both if self.constant(latent) else latents.of_latent(values, latent, 1.0) @ both
             for output in range(outputs):
-                mixing = self.mixing[:, output, latent]
+                mixing = self.mixing[:, output, latent, None, None]
                 if mixing.any():
-                    mean[:, output] += mixing[:, None] * means
-                    whitened[:, output] += mixing[:, None, None] * whites
-        left = np.einsum("boo->bo", self.prior)[..., None] - np.einsum("bopr,bopr->bop", whitened, whitened)
-        covariance = self.prior[:, 0, :, None] - np.einsum("bpr,bopr->bop", whitened[:, 0], whitened)
-        return Prediction(mean, np.maximum(left, self.floor), covariance, self, X, whitened, slopes)
+                    moved = mixing * part
+                    mean[:, output] += moved[..., -1]
+                    whitened[:, output, :, columns] += moved[..., :-1]
+        return mean, whitened, squared
 
 
 @dataclass(frozen=True)
@@ -81,6 +117,8 @@ class Prediction:
     Attributes:
         mean, variance: of each output.
         covariance: of each output with the first.
+        predictor, X: that predicted, and where.
+        work: what `Predictor.project` found on the way; None where it was not kept.
     """
 
     mean: Array
@@ -88,8 +126,12 @@ class Prediction:
     covariance: Array
     predictor: Predictor
     X: Array
-    whitened: Array
-    slopes: list[Array]
+    work: tuple[Array, Array] | None = None
+
+    @property
+    def moments(self) -> tuple[Array, Array, Array]:
+        """Mean, variance and covariance."""
+        return self.mean, self.variance, self.covariance
 
     def pull(self, by_mean: Array, by_variance: Array, by_covariance: Array | None = None) -> Array:
         """Gradient of a scalar per point by the points, `p x d`, summed over settings.
@@ -99,18 +141,22 @@ class Prediction:
                 first output with itself must have none.
         """
         p, at = self.predictor, self.predictor.at
+        whitened, squared = self.work or p.project(self.X)[1:]
         by_variance = np.where(self.variance <= p.floor, 0.0, by_variance)
-        inner = -2 * by_variance[..., None] * self.whitened
+        inner = -2 * by_variance[..., None] * whitened
         if by_covariance is not None:
-            inner -= by_covariance[..., None] * self.whitened[:, :1]
-            inner[:, 0] -= np.einsum("bop,bopr->bpr", by_covariance, self.whitened)
+            inner -= by_covariance[..., None] * whitened[:, :1]
+            inner[:, 0] -= np.einsum("bop,bopr->bpr", by_covariance, whitened)
+        latents = at.latents
+        slopes = correlation_slope(squared, latents.kernels)
         total = np.zeros_like(self.X)
-        for latent, slope in enumerate(self.slopes):
+        for latent in range(p.mixing.shape[-1]):
+            if p.constant(latent):
+                continue
             mixing = p.mixing[:, :, latent]
-            by_white = np.einsum("bopr,bo->bpr", inner, mixing)
-            by_value = by_white @ p.whiteners[latent].swapaxes(-1, -2)
-            by_value += np.einsum("bop,bo->bp", by_mean, mixing)[..., None] * p.weights[latent][:, None, :]
-            by_value *= slope
+            by_value = (inner * mixing[:, :, None, None]).sum(1) @ p.whiteners[latent].swapaxes(-1, -2)
+            by_value += (by_mean * mixing[..., None]).sum(1)[..., None] * p.weights[latent][:, None, :]
+            by_value *= latents.of_latent(slopes, latent, 0.0)
             moved = by_value.sum(-1)[..., None] * self.X - by_value @ p.X
-            total -= np.einsum("bpd,bd->pd", moved, np.square(1 / at.lengthscale[:, latent]))
+            total -= (moved * np.square(1 / at.lengthscale[:, latent])[:, None]).sum(0)
         return total

@@ -1,15 +1,17 @@
 """What trials reveal, as rows of one joint Gaussian: values of outputs, and on which side of their limit they lie."""
 
-from dataclasses import dataclass, replace
+import itertools
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.gp.kernel import Kernels, latent_correlation
+from crashbo.gp.kernel import Kernels, Latents, correlation, square_gaps, squared_distance
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+_KEPT = 1_000_000  # squared differences of coordinates
 NOISE_FLOOR = 1e-8  # smallest noise variance relative to the output's prior variance
 
 
@@ -57,19 +59,25 @@ class Rows:
         found[np.arange(len(self.point)), self.point] = 1.0
         return found
 
+    @cached_property
+    def runs(self) -> list[tuple[int, slice]]:
+        """Rows of one output that follow each other."""
+        ends = np.flatnonzero(np.diff(self.output)) + 1
+        bounds = [0, *ends.tolist(), len(self.output)]
+        return [(int(self.output[i]), slice(i, j)) for i, j in itertools.pairwise(bounds) if j > i]
 
-def one_output(X: Array, crashed: NDArray[np.bool_], observed: Indices, values: Array) -> Rows:
-    """Rows of one output that has values where `observed`, and a label on its own limit at every point."""
-    n = len(X)
-    return Rows(
-        X,
-        np.asarray(observed, dtype=np.int64),
-        np.zeros(len(observed), dtype=np.int64),
-        values,
-        np.arange(n),
-        np.zeros(n, dtype=np.int64),
-        np.where(crashed, -1.0, 1.0),
-    )
+    @cached_property
+    def gaps(self) -> Array | None:
+        """`d x n^2`, squared differences of the points' coordinates; None where that is too much to keep."""
+        n, d = self.X.shape
+        return square_gaps(self.X, self.X) if n * n * d <= _KEPT else None
+
+    def squared_distances(self, precision: Array) -> Array:
+        """`q x n x n`, of the points, given inverse squares of lengthscales `q x d`."""
+        n = len(self.X)
+        if self.gaps is None:
+            return squared_distance(self.X, self.X, 1 / np.sqrt(precision))
+        return np.asarray(precision @ self.gaps).reshape(len(precision), n, n)
 
 
 @dataclass(frozen=True)
@@ -108,14 +116,10 @@ class Hyperparameters:
             self.kernel if isinstance(self.kernel, str) else tuple(np.array(self.kernel)[index].tolist()),
         )
 
-    def with_threshold(self, threshold: Array) -> "Hyperparameters":
-        """The same with other limits."""
-        return replace(self, threshold=threshold)
-
-    @property
-    def prior_covariance(self) -> Array:
-        """`b x o x o`, of the outputs at one point."""
-        return self.mixing @ self.mixing.swapaxes(-1, -2)
+    @cached_property
+    def latents(self) -> Latents:
+        """The correlation functions."""
+        return Latents.of(self.lengthscale, self.kernel)
 
     def row_noise(self, rows: Rows) -> Array:
         """`b x k`, noise variance of every value, above a floor relative to the output's prior variance."""
@@ -128,43 +132,35 @@ def joint_covariance(rows: Rows, at: Hyperparameters) -> Array:
 
     Math: sum_l mixing_(o_r, l) mixing_(o_s, l) correlation_l(x_r, x_s)
     """
-    total: float | Array = 0.0
-    for latent in range(at.mixing.shape[-1]):
-        shape, _ = latent_correlation(rows.X, rows.X, at.lengthscale[:, latent], at.kernel)
-        weight = at.mixing[:, rows.output, latent]
-        total = total + shape[:, rows.point[:, None], rows.point] * weight[:, :, None] * weight[:, None, :]
-    return np.asarray(total)
+    latents, b, r = at.latents, len(at), len(rows.point)
+    shapes = correlation(rows.squared_distances(np.square(1.0 / latents.lengthscale)), latents.kernels)
+    total = np.empty((b, r, r))
+    for i, (output, own) in enumerate(rows.runs):
+        for other_output, other in rows.runs[: i + 1]:
+            block = _shared(latents, at.mixing[:, output] * at.mixing[:, other_output], shapes, rows, own, other)
+            total[:, own, other] = block
+            if other is not own:
+                total[:, other, own] = block.swapaxes(-1, -2)
+    return total
 
 
-@dataclass(frozen=True)
-class Gradient:
-    """Derivatives of a scalar by hyperparameters, shaped like these; lengthscales and noise by their logs."""
+def _shared(latents: Latents, weight: Array, shapes: Array, rows: Rows, own: slice, other: slice) -> Array:
+    """Covariance of two runs of rows, `b x rows x rows`, whose outputs share latents by weights `b x l`."""
+    factors = np.zeros((len(weight), len(shapes) + 1))  # the last is of constant latents
+    for latent, place in enumerate(latents.place.T):
+        factors[np.arange(len(weight)), place] += weight[:, latent]
+    used = np.flatnonzero(factors[:, :-1].any(0))
+    rows_own, rows_other = rows.point[own], rows.point[other]
+    size = len(rows_own), len(rows_other)
+    picked = shapes[used][:, rows_own[:, None], rows_other].reshape(len(used), size[0] * size[1])
+    block = (factors[:, used] @ picked).reshape(len(weight), *size)
+    block += factors[:, -1, None, None]
+    return np.asarray(block)
 
-    log_lengthscale: Array
-    mixing: Array
-    log_noise: Array
-    threshold: Array
-    lapse: Array
 
-
-def covariance_gradient(rows: Rows, at: Hyperparameters, slope: Array) -> tuple[Array, Array]:
-    """Derivatives by log lengthscales `b x l x d` and mixing `b x o x l`, given those by the joint covariance.
-
-    Args:
-        rows, at: as in `joint_covariance`.
-        slope: `b x r x r`, symmetric.
-    """
-    b, outputs, latents = at.mixing.shape
-    by_length, by_mixing = np.zeros_like(at.lengthscale), np.zeros((b, outputs, latents))
-    member = (rows.output[None, :] == np.arange(outputs)[:, None]).astype(np.float64)  # o x r
-    for latent in range(latents):
-        length = at.lengthscale[:, latent]
-        shape, fall = latent_correlation(rows.X, rows.X, length, at.kernel)
-        weight = at.mixing[:, rows.output, latent]
-        placed = rows.incidence.T @ (slope * weight[:, :, None] * weight[:, None, :]) @ rows.incidence * fall
-        for j in range(rows.X.shape[-1]):
-            squares = np.square(rows.X[:, j, None] - rows.X[None, :, j])
-            by_length[:, latent, j] = np.einsum("bmn,mn->b", placed, squares) / np.square(length[:, j])
-        reach = (slope * shape[:, rows.point[:, None], rows.point]) @ weight[..., None]
-        by_mixing[:, :, latent] = 2 * reach[..., 0] @ member.T
-    return by_length, by_mixing
+def weighed_gaps(rows: Rows, weights: Array) -> Array:
+    """`b x d`, squared differences of the points' coordinates, summed with weights `b x n x n`."""
+    if rows.gaps is not None:
+        return np.asarray(weights.reshape(len(weights), -1) @ rows.gaps.T)
+    squares = (np.square(one[:, None] - one) for one in rows.X.T)
+    return np.stack([np.einsum("bmn,mn->b", weights, square) for square in squares], -1)

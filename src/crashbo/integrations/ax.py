@@ -11,11 +11,11 @@ from typing import Any
 
 from crashbo.errors import InputError
 from crashbo.integrations._ax_problem import Output, Problem, read_problem
+from crashbo.integrations.stored import options_from_json, strategy_in
 from crashbo.optimizer import Optimizer
-from crashbo.options import Options, options_from_json
+from crashbo.options import Options
 from crashbo.outcome import CRASHED, VIOLATED, Constraint
 from crashbo.settings import Settings as EngineSettings
-from crashbo.settings import strategy_in
 from crashbo.strategies.base import Limit
 from crashbo.suggestion import Best, Reason, Suggestion
 

@@ -13,6 +13,7 @@ from crashbo.gp.inference import Posterior, infer
 from crashbo.gp.prediction import Predictor
 from crashbo.gp.rows import Hyperparameters
 from crashbo.learning.block import Block, Relations
+from crashbo.learning.sites import KnownSites
 from crashbo.learning.values import THREE, ValuePoint, fixed_values, value_modes
 from crashbo.learning.warp import Warp
 from crashbo.numbers import NUMBERS, Numbers
@@ -33,11 +34,13 @@ class Candidates:
         at: the settings.
         warps: of the values.
         log_prior: `b`, of all of them, times the weight of the quadrature that they belong to.
+        sites: EP's, where they were learned; None: not known.
     """
 
     at: Hyperparameters
     warps: tuple[Warp, ...]
     log_prior: Array
+    sites: KnownSites | None = None
 
     def __len__(self) -> int:
         return len(self.log_prior)
@@ -48,7 +51,10 @@ class Candidates:
 
     def select(self, index: NDArray[np.int64]) -> "Candidates":
         """Some of them."""
-        return Candidates(self.at.select(index), tuple(self.warps[i] for i in index.tolist()), self.log_prior[index])
+        warps, sites = tuple(self.warps[i] for i in index.tolist()), self.sites
+        return Candidates(
+            self.at.select(index), warps, self.log_prior[index], None if sites is None else sites.select(index)
+        )
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,7 @@ def _resample(found: "ModelSet", count: int) -> Candidates:
     chosen, times = chosen[heaviest], times[heaviest]
     kept = found.candidates.select(chosen)
     shift = np.log(times / count) - np.log(np.maximum(found.weights[chosen], 1e-300))
-    return replace(kept, log_prior=kept.log_prior + shift)
+    return replace(kept, log_prior=kept.log_prior + shift, sites=KnownSites.of(found.posterior).select(chosen))
 
 
 def _best(block: Block, pairs: list[Pair], start: Sites | None, numbers: Numbers) -> tuple[list[Pair], Sites]:
@@ -154,9 +160,15 @@ def _repeat(sites: Sites, times: int) -> Sites:
 
 
 def weigh(candidates: Candidates, block: Block, start: Sites | None = None) -> ModelSet:
-    """The posteriors and weights of candidates, given trials."""
+    """The posteriors and weights of candidates, given trials.
+
+    EP begins from `start`, or from the sites that the candidates were learned with.
+    """
     values = np.stack([warp(block.values) for warp in candidates.warps])
-    posterior = infer(block.rows(values), candidates.at, start=start, tolerance=_TOLERANCE, max_sweeps=_SWEEPS)
+    rows = block.rows(values)
+    if start is None and candidates.sites is not None:
+        start = candidates.sites.start(rows)
+    posterior = infer(rows, candidates.at, start=start, tolerance=_TOLERANCE, max_sweeps=_SWEEPS)
     jacobian = np.array([warp.log_jacobian(block.values) for warp in candidates.warps])
     log_weight = posterior.log_evidence + candidates.log_prior + jacobian
     log_weight = np.where(np.isfinite(log_weight), log_weight, -math.inf)

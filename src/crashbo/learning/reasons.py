@@ -30,6 +30,8 @@ class Reasons:
 
     def split(self, block: Block, reasons: Sequence[str]) -> Block:
         """The block with its crashes, whose reasons are given, on their margins."""
+        if len(self.names) == 1:
+            return block
         margins = np.array([self.margin(one) for one in reasons], dtype=np.int64)
         return replace(block, above_margin=margins, margins=len(self.names))
 

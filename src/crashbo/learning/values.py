@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.errors import NumericalError
-from crashbo.gp.inference import evidence_gradient, infer
+from crashbo.gp.evidence import log_evidence_of_values
 from crashbo.gp.kernel import KernelName
-from crashbo.gp.rows import Hyperparameters, Rows
+from crashbo.gp.rows import Rows
 from crashbo.learning.block import Block
 from crashbo.learning.map import Mode, find_mode
 from crashbo.learning.priors import log_value_prior, usual_values, value_bounds
@@ -161,30 +161,18 @@ def _value_mode(
 
 
 def _values_alone(block: Block, values: Array) -> Rows:
-    return replace(block, below=block.below[:0], above=block.above[:0], above_margin=block.above[:0]).rows(values)
-
-
-def _settings(thetas: Array, kernel: KernelName) -> Hyperparameters:
-    """Of a standard GP."""
-    b = len(thetas)
-    return Hyperparameters(
-        np.exp(thetas[:, None, :-2]),
-        np.exp(0.5 * thetas[:, -2])[:, None, None],
-        np.exp(thetas[:, -1:]),
-        np.zeros((b, 1)),
-        np.zeros(b),
-        kernel,
-    )
+    none = block.below[:0]
+    points = np.arange(len(block.value_point))
+    alone = replace(block, X=block.X[block.value_point], value_point=points, below=none, above=none, above_margin=none)
+    return alone.rows(values)
 
 
 def _log_posteriors(rows: Rows, thetas: Array, kernel: KernelName, numbers: Numbers) -> tuple[Array, Array]:
     """Log evidence of the values plus log prior, `b`, and gradients, `b x p`."""
-    posterior = infer(rows, _settings(thetas, kernel))
-    slope = evidence_gradient(posterior)
+    each = [log_evidence_of_values(rows, theta, kernel) for theta in thetas]
+    evidence, slopes = (np.array(one) for one in zip(*each, strict=True))
     prior, by_prior = log_value_prior(thetas, numbers)
-    by_variance = 0.5 * slope.mixing[:, 0] * np.exp(0.5 * thetas[:, -2:-1])
-    gradient = np.concatenate([slope.log_lengthscale[:, 0], by_variance, slope.log_noise], -1)
-    return posterior.log_evidence + prior, gradient + by_prior
+    return evidence + prior, slopes + by_prior
 
 
 def _laplace_root(rows: Rows, mode: Mode, kernel: KernelName, numbers: Numbers) -> Array:

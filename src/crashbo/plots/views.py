@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,7 @@ class View:
         return decide(self.optimizer, self.models)
 
     def failed(self, trial: Trial) -> bool:
-        """Whether a trial crashed or broke a limit, known or not."""
+        """Whether a trial crashed or violated a limit, known or not."""
         return trial.failed_under(self.optimizer.constraints)
 
     def failed_in(self, trial: Trial, output: str) -> bool:
@@ -142,7 +142,10 @@ class View:
         return self.space.validate({**self.best.params, **given})
 
 
-Source: TypeAlias = Optimizer | Result | View
+if TYPE_CHECKING:
+    import optuna
+
+Source: TypeAlias = Union[Optimizer, Result, View, "optuna.Study"]
 
 
 def view(
@@ -152,7 +155,7 @@ def view(
     numbers: Sequence[int] | None = None,
     objective: str | None = None,
 ) -> View:
-    """Return a view of an optimizer or of a result of `minimize`; a view is returned as it is.
+    """Return a view of an optimizer, of a result of `minimize` or of any Optuna study; a view is returned as it is.
 
     Args:
         source: what to look at.
@@ -164,9 +167,16 @@ def view(
         if (units, numbers, objective) != (None, None, None):
             raise InputError("`units`, `numbers` and `objective` must be left out with a View; it has its own.")
         return source
-    optimizer = source.optimizer if isinstance(source, Result) else source
+    optimizer: Any = source.optimizer if isinstance(source, Result) else source
+    if type(source).__module__.startswith("optuna."):
+        from crashbo.integrations.optuna import optimizer_of
+
+        optimizer = optimizer_of(optimizer)
+        numbers = [trial.number for trial in optimizer.trials] if numbers is None else numbers
     if not isinstance(optimizer, Optimizer):
-        raise InputError(f"`source` must be an Optimizer, a Result or a View; got {type(source).__name__}.")
+        raise InputError(
+            f"`source` must be an Optimizer, a Result, a View or an Optuna study; got {type(source).__name__}."
+        )
     return View(optimizer, dict(units or {}), tuple(numbers or ()), objective or "cost")
 
 

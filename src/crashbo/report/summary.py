@@ -136,7 +136,7 @@ def _outcome(counts: Counts) -> str:
     if counts.succeeded == counts.total:
         return f"{_times(counts.total)}, none failed."
     parts = [f"{counts.crashed} crashed"] * bool(counts.crashed)
-    parts += [f"{counts.violated} broke a limit"] * bool(counts.violated)
+    parts += [f"{counts.violated} violated a limit"] * bool(counts.violated)
     return f"{_times(counts.total)}: {counts.succeeded} succeeded, {' and '.join(parts)}."
 
 

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import multivariate_normal
 
+from crashbo.learning.block import Block
+from crashbo.learning.values import fixed_values
+from crashbo.options import FixedModel
 from crashbo.reproduce.predictive import predictive_density
-from crashbo.strategies.paper.data import Data
-from crashbo.strategies.paper.gpcr import GPCR, Prior
+from crashbo.strategies.paper.model import GPCR, fit
 
 _POINTS, _VALUES = 141, 161
 
@@ -29,8 +31,8 @@ class Example1:
     @cached_property
     def log_truncation_error(self) -> float:
         """EP's log Z less the exact one, by numerical integration over the orthant that the labels allow."""
-        given, sign = self.model.posterior.given, self.model.data.sign
-        bound = sign * (self.model.threshold - given.mean[0])
+        given, sign = self.model.posterior.given, self.model.posterior.rows.sign
+        bound = sign * (self.model.threshold / self.model.deviation - given.mean[0])
         signed = sign[:, None] * given.covariance[0] * sign
         rng = np.random.default_rng(0)
         exact = multivariate_normal(cov=signed, seed=rng, abseps=1e-9, releps=1e-6, maxpts=2_000_000).cdf(bound)
@@ -38,10 +40,10 @@ class Example1:
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, ready for JSON."""
-        ep = self.model.posterior.ep
+        ep, unit = self.model.posterior.ep, self.model.deviation
         where = np.array([[0.2], [0.6], [0.8]])
-        success = np.exp(self.model.log_success(self.model.predictor(where)))
-        limit = self.model.limit
+        success = self.model.success(where)
+        limit = self.model.limit()
         assert limit is not None
         return {
             "name": "example1",
@@ -51,8 +53,8 @@ class Example1:
             "log_evidence": float(self.model.posterior.log_evidence[0]),
             "converged": bool(ep.converged[0]),
             "sweeps": ep.sweeps,
-            "posterior_mean": ep.mean[0].tolist(),
-            "posterior_std": np.sqrt(ep.variance[0]).tolist(),
+            "posterior_mean": (unit * ep.mean[0]).tolist(),
+            "posterior_std": (unit * np.sqrt(ep.variance[0])).tolist(),
             "success_probability": dict(zip(("0.2", "0.6", "0.8"), success.tolist(), strict=True)),
             "log_truncation_error": self.log_truncation_error,
         }
@@ -87,12 +89,11 @@ class Example1:
         """The model along x, as `crashbo.plots.gpcr.Curves`."""
         from crashbo.plots.gpcr import Curves
 
-        x, data = np.linspace(0, 1, _POINTS), self.model.data
+        x, block = np.linspace(0, 1, _POINTS), self.model.models.block
         mean, deviation = self.model.moments(x[:, None])
-        success = np.exp(self.model.log_success(self.model.predictor(x[:, None])))
-        places = data.X[:, 0]
-        threshold = self.model.threshold
-        return Curves(x, mean, deviation, success, threshold, places[data.observed], data.values, places[data.above])
+        success = self.model.success(x[:, None])
+        seen, crashed = block.X[block.value_point, 0], block.X[block.above, 0]
+        return Curves(x, mean, deviation, success, self.model.threshold, seen, block.values, crashed)
 
     def predictive(self) -> tuple[Any, Any]:
         """An even grid of costs, and the density p(f*) on it at every point of the curves."""
@@ -104,7 +105,8 @@ class Example1:
 
 def example1() -> Example1:
     """Fit Example 1 with the paper's kernel and a maximum likelihood threshold."""
-    above = np.array([False, False, False, True, True])
-    X = np.array([[0.1], [0.3], [0.5], [0.7], [0.9]])
-    data = Data(X, np.arange(3), np.array([0.5, 2.0, 1.0]), above, np.arange(5))
-    return Example1(GPCR.fit(data, Prior(np.array([0.2]), 0.5, 0.02**2, None, "matern32")))
+    X, seen, crashed = np.array([[0.1], [0.3], [0.5], [0.7], [0.9]]), np.arange(3), np.array([3, 4])
+    fixed = FixedModel(lengthscale=0.2, variance=0.5, noise_std=0.02, threshold_prior=None)
+    values, margins = np.array([0.5, 2.0, 1.0]), np.zeros(2, dtype=np.int64)
+    block = Block(X, seen, values, seen, crashed, margins, self_limited=True, fixed=fixed)
+    return Example1(fit(block, fixed_values(block).centre()))

@@ -101,13 +101,19 @@ def final_limits(optimizer: Optimizer) -> dict[str, dict[str, float]]:
     return {name: {"value": one.value, "deviation": one.deviation} for name, one in optimizer.limits.items()}
 
 
-def limit_statistics(runs: Sequence[Any]) -> dict[str, dict[str, float]]:
-    """Per output: mean and deviation of the limits over runs, mean of the deviations stated, and in how many runs."""
+def limit_statistics(runs: Sequence[Any], true: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Per output: mean and deviation of the limits over runs, mean of the deviations stated, and in how many runs.
+
+    Where the true limit is known, also in how many runs it lies within two stated deviations.
+    """
     found = {}
     for name in sorted({name for run in runs for name in run.limits}):
         values = [run.limits[name]["value"] for run in runs if name in run.limits]
         stated = [run.limits[name]["deviation"] for run in runs if name in run.limits]
         found[name] = {**spread(values), "stated_deviation": statistics.mean(stated), "runs": len(values)}
+        if name in true:
+            pairs = zip(values, stated, strict=True)
+            found[name]["covering"] = sum(abs(value - true[name]) <= 2 * std for value, std in pairs)
     return found
 
 
@@ -152,7 +158,8 @@ def limit_lines(columns: Mapping[str, Mapping[str, Any]], true: Mapping[str, flo
     lines = []
     for title, one in columns.items():
         for name, limit in one["limits"].items():
-            truth = f"; {word} {true[name]:g}" if name in true else ""
+            within = f", within two stated deviations in {limit['covering']} runs" if name in true else ""
+            truth = f"; {word} {true[name]:g}{within}" if name in true else ""
             lines.append(
                 f"Limit of {name}, {title}: {limit['mean']:.4g} ± {limit['std']:.2g} over {limit['runs']} runs, each "
                 f"stated to ± {limit['stated_deviation']:.2g}{truth}."

@@ -1,6 +1,7 @@
 """The paper's simulations and statistics: the paper's strategy, the default and random search on the same seeds."""
 
 import statistics
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -210,7 +211,8 @@ class Report:
     @property
     def methods(self) -> dict[str, dict[str, Any]]:
         """Statistics by method."""
-        return {method: run_statistics(self.of(method)) for method in METHODS if self.of(method)}
+        true = SYNTHETIC[SIMULATIONS[self.name].problem].thresholds
+        return {method: run_statistics(self.of(method), true) for method in METHODS if self.of(method)}
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, ready for JSON."""
@@ -235,8 +237,13 @@ class Report:
         return "\n".join([head, *table(columns, _ROWS), *limit_lines(columns, true)])
 
 
-def run_statistics(runs: list[Run]) -> dict[str, Any]:
-    """Statistics over runs; regrets and values are those of feasible best guesses, None where there is none."""
+def run_statistics(runs: list[Run], true: Mapping[str, float]) -> dict[str, Any]:
+    """Statistics over runs; regrets and values are those of feasible best guesses, None where there is none.
+
+    Args:
+        runs: of one method.
+        true: limits, as far as they are known.
+    """
     values = [run.best_value for run in runs if run.feasible]
     finals = [regret for run in runs if (regret := run.regret[-1]) is not None]
     return {
@@ -248,7 +255,7 @@ def run_statistics(runs: list[Run]) -> dict[str, Any]:
         "std_best_value": deviation(values) if values else None,
         "infeasible_share": 1 - len(values) / len(runs),
         "mean_crashes": statistics.mean(run.crashes for run in runs),
-        "limits": limit_statistics(runs),
+        "limits": limit_statistics(runs, true),
         "seconds_per_ask": statistics.mean(run.seconds_per_ask for run in runs),
     }
 

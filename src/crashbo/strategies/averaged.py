@@ -1,9 +1,10 @@
 """Models of all outputs, averaged over their hyperparameters."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +18,14 @@ from crashbo.learning.average import Candidates, ModelSet, learn, weigh
 from crashbo.learning.block import Block
 from crashbo.learning.reasons import Reasons, choose_reasons
 from crashbo.learning.schedule import learning_size
+from crashbo.learning.sites import KnownSites
 from crashbo.numbers import Numbers
 from crashbo.outcome import Constraint
 from crashbo.strategies.base import Limit, Place, Relation
 
 Array = NDArray[np.float64]
+_Kept = TypeVar("_Kept")
+_Output = TypeVar("_Output", bound="Output")
 _RELATED = 0.4  # correlation from which on crashes count as related to the cost
 _LABELS = 300  # that are modelled
 _RANDOM = 0.1  # lapse rate from which on crashes count as random
@@ -29,9 +33,10 @@ _RANDOM = 0.1  # lapse rate from which on crashes count as random
 
 @dataclass(frozen=True)
 class Output:
-    """The models of one output."""
+    """The models of one output, and which margins it has."""
 
     models: ModelSet
+    reasons: Reasons = field(default_factory=Reasons)
 
     @property
     def weights(self) -> Array:
@@ -127,8 +132,9 @@ class Output:
         )
         values = np.stack([warp(block.values) for warp in models.warps])
         rows = grown.rows(np.concatenate([values, q.mean[:, 0, held]], -1))
-        posterior = infer(rows, models.posterior.at, tolerance=1e-3, max_sweeps=60)
-        return Output(replace(models, posterior=posterior))
+        start = KnownSites.of(models.posterior).start(rows)
+        posterior = infer(rows, models.posterior.at, start=start, tolerance=1e-3, max_sweeps=60)
+        return replace(self, models=replace(models, posterior=posterior))
 
 
 @dataclass(frozen=True)
@@ -138,14 +144,15 @@ class Averaged:
     Attributes:
         objective: cost and crash margins.
         constraints: each with its own limit.
-        any_cost: whether any trial has a cost.
-        reasons: which margins the objective has.
     """
 
     objective: Output
     constraints: Mapping[str, Output]
-    any_cost: bool
-    reasons: Reasons
+
+    @property
+    def any_cost(self) -> bool:
+        """See `Surrogate`."""
+        return len(self.objective.models.block.values) > 0
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -207,8 +214,8 @@ class Averaged:
 
     def places(self) -> list[Place]:
         """Which named reasons have a place of their own, and where."""
-        block, found = self.objective.models.block, list[Place]()
-        for margin, name in enumerate(self.reasons.names if self.reasons != Reasons() else ()):
+        block, reasons, found = self.objective.models.block, self.objective.reasons, list[Place]()
+        for margin, name in enumerate(reasons.names if reasons != Reasons() else ()):
             points = block.X[block.above[block.above_margin == margin]]
             if name and len(points):
                 risk = 1 - self.objective.margin_held(points, margin)
@@ -216,7 +223,7 @@ class Averaged:
                 found.append(Place(name, len(points), self._relation(margin), points[top], float(risk[top])))
         return found
 
-    def believing(self, X: Array) -> "Averaged":
+    def believing(self, X: Array) -> Self:
         """These models with points under way that end as expected."""
         if not len(X):
             return self
@@ -224,18 +231,28 @@ class Averaged:
         return replace(self, objective=self.objective.believing(X), constraints=constraints)
 
 
-def objective_block(history: History) -> Block:
-    """The objective's trials."""
+def output_block(history: History, output: str, *, absorbed: bool) -> Block | None:
+    """The trials of one output; None while nothing was seen of it.
+
+    Args:
+        history: all of them.
+        output: the objective, or a constraint.
+        absorbed: whether a crash is a high value of the objective.
+    """
+    if output == OBJECTIVE:
+        return _objective_block(history, absorbed)
+    return _constraint_block(history, next(one for one in history.constraints if one.name == output))
+
+
+def _objective_block(history: History, absorbed: bool) -> Block:
     crashed = np.array([trial.crashed for trial in history.trials])
     costs = np.array([cost for cost in history.costs if cost is not None])
     ok, bad = np.flatnonzero(~crashed), np.flatnonzero(crashed)
-    none = np.zeros(0, dtype=np.int64)
+    none, fixed = np.zeros(0, dtype=np.int64), history.options.fixed.get(OBJECTIVE)
     if history.constraints and not len(bad):
-        return Block(history.points, ok, costs, none, none, none, margins=0)
-    absorbed = history.options.crashes == "absorb"
-    margins, fixed = np.zeros(len(bad), dtype=np.int64), history.options.fixed.get(OBJECTIVE)
-    block = Block(history.points, ok, costs, ok, bad, margins, self_limited=absorbed, fixed=fixed)
-    return block.thinned(_LABELS)
+        return Block(history.points, ok, costs, none, none, none, margins=0, fixed=fixed)
+    margins = np.zeros(len(bad), dtype=np.int64)
+    return Block(history.points, ok, costs, ok, bad, margins, self_limited=absorbed, fixed=fixed)
 
 
 def crash_reasons(history: History) -> list[str]:
@@ -243,8 +260,7 @@ def crash_reasons(history: History) -> list[str]:
     return [trial.reason for trial in history.trials if trial.crashed]
 
 
-def constraint_block(history: History, constraint: Constraint) -> Block | None:
-    """A constraint's trials; None while nothing was seen of it."""
+def _constraint_block(history: History, constraint: Constraint) -> Block | None:
     seen = [i for i, trial in enumerate(history.trials) if constraint.name in trial.constraints]
     if not seen:
         return None
@@ -263,7 +279,7 @@ def constraint_block(history: History, constraint: Constraint) -> Block | None:
         self_limited=True,
         threshold=constraint.threshold,
         fixed=history.options.fixed.get(constraint.name),
-    ).thinned(_LABELS)
+    )
 
 
 class Memory:
@@ -271,18 +287,20 @@ class Memory:
 
     def __init__(self, size: int = 16) -> None:
         self.size = size
-        self._kept: dict[object, object] = {}
+        self._kept: dict[object, Any] = {}
 
-    def get(self, key: object) -> object | None:
-        return self._kept.get(key)
+    def once(self, key: object, make: Callable[[], _Kept]) -> _Kept:
+        """What was made under this key before, or is made now."""
+        if key not in self._kept:
+            self._kept[key] = make()
+            while len(self._kept) > self.size:
+                self._kept.pop(next(iter(self._kept)))
+        found: _Kept = self._kept[key]
+        return found
 
-    def put(self, key: object, value: object) -> None:
-        self._kept[key] = value
-        while len(self._kept) > self.size:
-            self._kept.pop(next(iter(self._kept)))
 
-
-def _key(history: History, output: str, kind: str) -> object:
+def trials_key(history: History, output: str, kind: str) -> object:
+    """Stands for everything that models of an output depend on."""
     trials = tuple(
         (tuple(trial.params.items()), trial.objective, tuple(trial.constraints.items()), trial.reason)
         for trial in history.trials
@@ -300,30 +318,26 @@ class _Learned:
     kind: tuple[int, bool, bool]
 
 
-def model_output(history: History, output: str, numbers: Numbers, memory: Memory) -> tuple[Output | None, Reasons]:
+def model_output(history: History, output: str, numbers: Numbers, memory: Memory) -> Output | None:
     """The models of one output, a pure function of the trials; None while there is nothing to model."""
-    key = _key(history, output, "models")
-    known = memory.get(key)
-    if known is not None:
-        return known  # type: ignore[return-value]
     block = _block(history, output)
     if block is None:
-        return None, Reasons()
-    learned = _learned(history.first(learning_size(len(history.trials))), output, numbers, memory)
-    if learned is None or learned.kind != _kind(block):
-        learned = _learned(history, output, numbers, memory)
-    assert learned is not None
-    if output == OBJECTIVE and len(learned.reasons.names) > 1:
-        block = learned.reasons.split(block, crash_reasons(history))
-    found = Output(weigh(learned.candidates.affordable(len(block.X)), block)), learned.reasons
-    memory.put(key, found)
-    return found
+        return None
+
+    def make() -> Output:
+        learned = _learned(history.first(learning_size(len(history.trials))), output, numbers, memory)
+        if learned is None or learned.kind != _kind(block):
+            learned = _learned(history, output, numbers, memory)
+        assert learned is not None
+        placed = learned.reasons.split(block, crash_reasons(history))
+        return Output(weigh(learned.candidates.affordable(len(block.X)), placed), learned.reasons)
+
+    return memory.once(trials_key(history, output, "models"), make)
 
 
 def _block(history: History, output: str) -> Block | None:
-    if output == OBJECTIVE:
-        return objective_block(history)
-    return constraint_block(history, next(one for one in history.constraints if one.name == output))
+    block = output_block(history, output, absorbed=history.options.crashes == "absorb")
+    return None if block is None else block.thinned(_LABELS)
 
 
 def _learned(history: History, output: str, numbers: Numbers, memory: Memory) -> _Learned | None:
@@ -331,18 +345,14 @@ def _learned(history: History, output: str, numbers: Numbers, memory: Memory) ->
     block = _block(history, output)
     if block is None:
         return None
-    key = _key(history, output, "learned")
-    known = memory.get(key)
-    if not isinstance(known, _Learned):
-        reasons, kind = Reasons(), _kind(block)
-        if output == OBJECTIVE:
-            reasons = choose_reasons(block, crash_reasons(history), numbers)
-            if len(reasons.names) > 1:
-                block = reasons.split(block, crash_reasons(history))
+
+    def make() -> _Learned:
+        told = crash_reasons(history)
+        reasons = choose_reasons(block, told, numbers) if output == OBJECTIVE else Reasons()
         limited = replace(numbers, correlations=((0.0, 1.0),)) if history.options.crashes == "separate" else numbers
-        known = _Learned(learn(block, limited), reasons, kind)
-        memory.put(key, known)
-    return known
+        return _Learned(learn(reasons.split(block, told), limited), reasons, _kind(block))
+
+    return memory.once(trials_key(history, output, "learned"), make)
 
 
 def _kind(block: Block) -> tuple[int, bool, bool]:
@@ -350,12 +360,11 @@ def _kind(block: Block) -> tuple[int, bool, bool]:
     return block.margins, bool(len(block.values)), bool(len(block.above))
 
 
-def model_all(history: History, numbers: Numbers, memory: Memory) -> Averaged:
-    """The models of all outputs."""
+def model_all(history: History, model: Callable[[str], _Output | None]) -> tuple[_Output, dict[str, _Output]]:
+    """The models of the objective, and of all constraints of which something was seen."""
     if not history.trials:
         raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
-    objective, reasons = model_output(history, OBJECTIVE, numbers, memory)
+    objective = model(OBJECTIVE)
     assert objective is not None
-    found = {one.name: model_output(history, one.name, numbers, memory)[0] for one in history.constraints}
-    constraints = {name: one for name, one in found.items() if one is not None}
-    return Averaged(objective, constraints, any(not trial.crashed for trial in history.trials), reasons)
+    found = {one.name: model(one.name) for one in history.constraints}
+    return objective, {name: one for name, one in found.items() if one is not None}

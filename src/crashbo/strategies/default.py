@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from crashbo.errors import InputError
 from crashbo.history import History
 from crashbo.numbers import NUMBERS, Numbers
-from crashbo.strategies.averaged import Averaged, Memory, model_all
+from crashbo.strategies.averaged import Averaged, Memory, model_all, model_output
 from crashbo.strategies.base import Guess, Suggested
 from crashbo.strategies.design import initial_count, initial_point
 from crashbo.strategies.gain import Moments, expected_improvement, held_probability, with_slopes
-from crashbo.strategies.maximise import Effort, Rounding, maximise, sobol
+from crashbo.strategies.maximise import Effort, Rounding, look, maximise
 from crashbo.strategies.price import UNAFFORDABLE, budget_left, crash_price
 
 Array = NDArray[np.float64]
@@ -33,7 +33,7 @@ class DefaultStrategy:
 
     def surrogate(self, history: History) -> Averaged:
         """See `Strategy`."""
-        return model_all(history, self.numbers, self.memory)
+        return Averaged(*model_all(history, lambda one: model_output(history, one, self.numbers, self.memory)))
 
     def suggest(self, history: History) -> Suggested:
         """See `Strategy`."""
@@ -228,12 +228,8 @@ class GainScore:
 
 def _look(history: History, rounding: Rounding, seed: int, raw: int) -> Array:
     """Quasi-random points, the trials, and points near and far around them; of many trials around the best."""
-    spread = sobol(raw, history.space.dimension, seed)
     order = sorted(range(len(history.trials)), key=lambda i: _rank(history.costs[i]))
-    near = history.points[order[:_NEAR]]
-    noise = np.random.default_rng(seed).standard_normal((3, *near.shape))
-    around = np.clip(near + np.array([0.003, 0.02, 0.1]).reshape(3, 1, 1) * noise, 0.0, 1.0)
-    return rounding(np.concatenate([spread, history.points, around.reshape(-1, near.shape[-1])]))
+    return look(history, rounding, seed, raw, history.points[order[:_NEAR]])
 
 
 def _rank(cost: float | None) -> float:

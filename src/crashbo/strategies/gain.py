@@ -81,33 +81,25 @@ def with_slopes(function: Callable[[Moments], Array], q: Prediction) -> tuple[Ar
     Central differences, all moments' at once: moments are few, and the function is cheap next to the prediction.
     """
     at = Moments.of(q)
-    value = function(at)
-    by_mean, by_variance, by_covariance = (np.zeros_like(q.mean) for _ in range(3))
-
-    def difference(ahead: Moments, behind: Moments, step: Array) -> Array:
-        return (function(ahead) - function(behind)) / (2 * step)
-
-    step = _STEP * at.deviation
-    by_mean[:, 0] = difference(_moved(at, mean=at.mean + step), _moved(at, mean=at.mean - step), step)
-    slope = difference(_moved(at, deviation=at.deviation + step), _moved(at, deviation=at.deviation - step), step)
-    by_variance[:, 0] = slope / (2 * at.deviation)
-    for j in range(at.margin.shape[1]):
-        one = np.zeros_like(at.margin)
-        one[:, j] = _STEP * at.margin_deviation[:, j]
-        step = one[:, j]
-        by_mean[:, 1 + j] = difference(_moved(at, margin=at.margin + one), _moved(at, margin=at.margin - one), step)
-        slope = difference(
-            _moved(at, margin_deviation=at.margin_deviation + one),
-            _moved(at, margin_deviation=at.margin_deviation - one),
-            step,
-        )
-        by_variance[:, 1 + j] = slope / (2 * at.margin_deviation[:, j])
-        mixed = one * at.deviation[:, None]
-        by_covariance[:, 1 + j] = difference(
-            _moved(at, covariance=at.covariance + mixed), _moved(at, covariance=at.covariance - mixed), mixed[:, j]
-        )
-    return value, by_mean, by_variance, by_covariance
-
-
-def _moved(at: Moments, **changes: Array) -> Moments:
-    return Moments(**{**vars(at), **changes})
+    b, m, p = at.margin.shape
+    k = 2 + 3 * m
+    each = np.empty((b, k, p))
+    each[:, 0], each[:, 1], each[:, 2 : 2 + m] = at.mean, at.deviation, at.margin
+    each[:, 2 + m : 2 + 2 * m], each[:, 2 + 2 * m :] = at.margin_deviation, at.covariance
+    steps = np.empty_like(each)
+    steps[:, :2], steps[:, 2 : 2 + m] = at.deviation[:, None], at.margin_deviation
+    steps[:, 2 + m : 2 + 2 * m] = at.margin_deviation
+    steps[:, 2 + 2 * m :] = at.margin_deviation * at.deviation[:, None]
+    steps *= _STEP
+    # Points side by side: as they are, and moved ahead and behind in every moment.
+    moved = np.repeat(each[:, :, None], 1 + 2 * k, 2)
+    one = np.arange(k)
+    moved[:, one, 1 + 2 * one] += steps
+    moved[:, one, 2 + 2 * one] -= steps
+    wide = moved.reshape(b, k, -1)
+    margins = np.split(wide[:, 2:], 3, 1)
+    values = function(Moments(wide[:, 0], wide[:, 1], *margins)).reshape(b, 1 + 2 * k, p)
+    slopes = (values[:, 1::2] - values[:, 2::2]) / (2 * steps)
+    by_variance = slopes[:, [1, *range(2 + m, 2 + 2 * m)]] / (2 * np.sqrt(q.variance))
+    by_covariance = np.concatenate([np.zeros((b, 1, p)), slopes[:, 2 + 2 * m :]], 1)
+    return values[:, 0], slopes[:, [0, *range(2, 2 + m)]], by_variance, by_covariance

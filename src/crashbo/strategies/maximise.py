@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from crashbo.history import History
 from crashbo.sobol import sobol as sobol
 from crashbo.space import Space
 
@@ -15,6 +16,7 @@ Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Score = Callable[[Array], Array]
 Slope = Callable[[Array], tuple[Array, Array]]
+_NEAR = np.array([0.003, 0.02, 0.1]).reshape(3, 1, 1)  # distances from the trials that a search looks at too
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,17 @@ class Rounding:
         for one in self.discrete:
             result[..., one.start : one.stop] = one.round(np.clip(X[..., one.start : one.stop], 0.0, 1.0))
         return result
+
+
+def look(history: History, rounding: Rounding, seed: int, raw: int, near: Array | None = None) -> Array:
+    """Points for a first look: quasi-random ones all over the cube, the trials, and points around `near`, `k x d`.
+
+    Without `near`, around all trials.
+    """
+    near = history.points if near is None else near
+    noise = np.random.default_rng(seed).standard_normal((len(_NEAR), *near.shape))
+    around = np.clip(near + _NEAR * noise, 0.0, 1.0).reshape(-1, near.shape[-1])
+    return rounding(np.concatenate([sobol(raw, history.space.dimension, seed), history.points, around]))
 
 
 def maximise(

@@ -15,8 +15,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import CrashBOError
 from crashbo.integrations.optuna.internals import live_trial, study_id, trial_id
-from crashbo.integrations.optuna.space import distribution_of
 from crashbo.integrations.optuna.transactions import Beginning, new_key, writer
+from crashbo.options import Options
 from crashbo.studies import recording
 from crashbo.studies.patience import patience_of
 from crashbo.studies.storage import StudyError
@@ -84,6 +84,7 @@ def ask(
     Raises:
         StudyError: if other workers gave it up again and again before it was computed.
     """
+    study.check_askable()
     watch = watch or Watch()
     watch.release(study)
     use_sampler(study)
@@ -128,7 +129,10 @@ def use_sampler(study: Study, n_trials: int | None = None) -> "CrashBOSampler":
     from crashbo.integrations.optuna import CrashBOSampler
 
     sampler = study.inner.sampler
-    if not isinstance(sampler, CrashBOSampler):
+    if not isinstance(sampler, CrashBOSampler) and study.own is not None:
+        options = Options(n_trials=n_trials)
+        study.inner.sampler = sampler = CrashBOSampler(seed=0, options=options, space=study.own)
+    elif not isinstance(sampler, CrashBOSampler):
         study.inner.sampler = sampler = CrashBOSampler.from_study(study.inner, n_trials=n_trials)
     return sampler
 
@@ -152,6 +156,8 @@ def _wait_for_turn(study: Study, number: int, watch: Watch) -> None:
     while True:
         trials = under_way(study)
         ahead = [one for one in trials if one.number < number and not has_suggestion(study, one)]
+        if study.own is not None:  # trials of another program are its own business
+            ahead = [one for one in ahead if mark_of(one) is not None]
         if not ahead:
             return
         away = patience_of(study.inner).outages  # nobody could show a sign of life meanwhile
@@ -184,7 +190,8 @@ def _suggest_all(study: Study, trial: optuna.Trial) -> dict[str, Any]:
     """What to try; this computes the suggestion and stores it."""
     with study.guarded(reading=False):
         try:
-            return {name: _suggest(trial, name, distribution_of(one)) for name, one in study.definition.space.items()}
+            distributions = study.translation.distributions
+            return {name: _suggest(trial, name, distributions[name]) for name in study.definition.space}
         except optuna.exceptions.UpdateFinishedTrialError as error:
             raise _GivenUpError("Another worker gave this trial up.") from error
 
@@ -202,11 +209,12 @@ def _suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> 
 
 
 def _asked(study: Study, number: int, params: Mapping[str, Any]) -> Asked:
-    marks = study.trial(number).user_attrs
+    trial = study.trial(number)
+    marks, given = trial.user_attrs, "a point you gave" if "fixed_params" in trial.system_attrs else ""
     return Asked(
         number=number,
-        params=dict(params),
-        why=marks.get("crashbo:why", ""),
+        params={name: study.translation.shown(name, value) for name, value in params.items()},
+        why=marks.get("crashbo:why", given),
         success_probability=marks.get("crashbo:success_probability"),
         thresholds=marks.get("crashbo:thresholds") or {},
         deviations=marks.get("crashbo:deviations") or {},

@@ -5,9 +5,11 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crashbo.errors import InputError
-from crashbo.options import Options, options_from_json
+from crashbo.integrations.optuna.records import DEFAULTS
+from crashbo.integrations.stored import options_from_json, strategy_in
+from crashbo.options import Options
 from crashbo.outcome import Constraint
-from crashbo.settings import Settings, strategy_in
+from crashbo.settings import Settings
 from crashbo.space import Space
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 FORMAT, SPACE, CONSTRAINTS = "crashbo:format", "crashbo:space", "crashbo:constraints"
 SETTINGS, UNITS = "crashbo:settings", "crashbo:units"
+EDITS = "crashbo:edits"  # what it was before each change, oldest first
 _FORMAT = 1
 
 
@@ -31,6 +34,8 @@ class Definition:
         options: of `crashbo.Options` that differ from the defaults.
         units: by parameter, constraint or "objective"; for people only.
         strategy: "default" or "paper".
+        plain: whether another program made the study, and this is what its trials tell.
+        defaults: of parameters that were added later: their values in the trials before that.
     """
 
     space: Space
@@ -41,13 +46,15 @@ class Definition:
     options: Mapping[str, Any] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     strategy: str = "default"
+    plain: bool = field(default=False, compare=False)
+    defaults: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         names = [one.name for one in self.constraints]
         twice = sorted({name for name in names if names.count(name) > 1 or name in self.space})
         if twice:
             raise InputError(f"`{twice[0]}` must be the name of one thing; got it twice. Rename one.")
-        if "objective" in self.space:
+        if "objective" in self.space and not self.plain:
             raise InputError("`objective` must not be the name of a parameter; it is that of the cost. Rename it.")
         if not isinstance(self.strategy, str):
             raise InputError(f"`strategy` must be a name; got {self.strategy!r}. A study keeps no objects.")
@@ -75,18 +82,25 @@ class Definition:
 
 def write(study: "optuna.Study", definition: Definition) -> None:
     """Write a definition on a new study; the format comes last and says that it is complete."""
-    study.set_user_attr(SPACE, definition.space.to_json())
-    study.set_user_attr(CONSTRAINTS, [asdict(one) for one in definition.constraints])
+    for name, value in (to_attributes(definition) | {FORMAT: _FORMAT}).items():
+        study.set_user_attr(name, value)
+
+
+def to_attributes(definition: Definition) -> dict[str, Any]:
+    """Return a definition as a study's user attributes."""
     settings = {
         "seed": definition.seed,
         "strategy": definition.strategy,
         "acquisition": definition.acquisition,
         "options": dict(definition.options),
     }
-    study.set_user_attr(SETTINGS, settings)
-    if definition.units:
-        study.set_user_attr(UNITS, dict(definition.units))
-    study.set_user_attr(FORMAT, _FORMAT)
+    found = {
+        SPACE: definition.space.to_json(),
+        CONSTRAINTS: [asdict(one) for one in definition.constraints],
+        SETTINGS: settings,
+    }
+    found |= {UNITS: dict(definition.units)} if definition.units else {}
+    return found | ({DEFAULTS: dict(definition.defaults)} if definition.defaults else {})
 
 
 def read(study: "optuna.Study") -> Definition:
@@ -106,4 +120,5 @@ def read(study: "optuna.Study") -> Definition:
         acquisition=acquisition,
         options=settings["options"],
         units=marks.get(UNITS, {}),
+        defaults=marks.get(DEFAULTS, {}),
     )

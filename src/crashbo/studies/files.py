@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from crashbo.errors import InputError
+from crashbo.integrations.stored import strategy_in
 from crashbo.outcome import Constraint
 from crashbo.parameters import Categorical, Float, Int, Parameter
-from crashbo.settings import strategy_in
 from crashbo.space import Space
 from crashbo.studies.definition import Definition
 
@@ -108,7 +108,7 @@ def make_definition(
     strategy, acquisition = strategy_in({"strategy": strategy, "acquisition": acquisition, "options": options})
     inner = {name: unit for name, (_, unit) in (found | limits).items() if unit}
     return Definition(
-        space=Space({name: _parameter(name, value) for name, (value, _) in found.items()}),
+        space=Space({name: make_parameter(name, value) for name, (value, _) in found.items()}),
         constraints=tuple(Constraint(name, _limit(name, value)) for name, (value, _) in limits.items()),
         direction=direction,
         seed=seed,
@@ -126,7 +126,8 @@ def _unit(value: Any) -> tuple[Any, str]:
     return {key: one for key, one in value.items() if key != "unit"}, str(value.get("unit") or "")
 
 
-def _parameter(name: str, value: Any) -> Parameter:
+def make_parameter(name: str, value: Any) -> Parameter:
+    """Make a parameter from plain values, as a file holds them."""
     if isinstance(value, (list, tuple)):
         numbers = [one for one in value if isinstance(one, (int, float)) and not isinstance(one, bool)]
         if len(value) == 2 and len(numbers) == 2:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crashbo.durable import sync_folder
 from crashbo.outcome import VIOLATED
+from crashbo.studies.durable import sync_folder
 from crashbo.studies.storage import Place
 from crashbo.studies.workers import is_gone
 

@@ -65,12 +65,10 @@ def fitted(study: Study) -> "tuple[Optimizer, list[int]]":
     Raises:
         InputError: while no trial is finished or crashed.
     """
-    records = study.records()
-    tally = counts(study.definition, records)
-    if not tally["finished"] + tally["crashed"]:
+    tally = counts(study.definition, study.records())
+    if not tally["finished"] + tally["crashed"] + tally["pruned"]:
         raise InputError("`study` must have a trial that is told before there is a best guess. Run one.")
     sampler = use_sampler(study)
     with study.guarded(reading=False):
         optimizer: Optimizer = sampler.optimizer(study.inner)
-    numbers = [one.number for one in records if one.status in ("finished", "crashed")]
-    return optimizer, numbers if len(numbers) == len(optimizer.trials) else list(range(len(optimizer.trials)))
+    return optimizer, [trial.number for trial in optimizer.trials]

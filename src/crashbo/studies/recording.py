@@ -12,9 +12,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import InputError
 from crashbo.integrations.optuna import records
+from crashbo.integrations.optuna.correcting import Correction, amend
 from crashbo.integrations.optuna.internals import stored_trial, study_id, trial_id
-from crashbo.integrations.optuna.records import TOLD_BY, Correction, Record
-from crashbo.integrations.optuna.space import distribution_of
+from crashbo.integrations.optuna.records import SKIPPED, TOLD_BY, Record
 from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH, TOLD, TRANSIENT, Ending, new_key, writer
 from crashbo.outcome import CRASHED, VIOLATED, check_outcome
 from crashbo.studies.storage import StudyError
@@ -66,6 +66,20 @@ def transient(study: Study, number: int, reason: str = "", *, key: str | None = 
     """Record that a trial failed for a reason that teaches nothing: its params are offered again."""
     marks = {TRANSIENT: check_text("reason", reason)} | _marks({}, by)
     _finish(study, number, Ending(TrialState.FAIL, None, marks, key or new_key()), complete=False)
+
+
+def skip(study: Study, number: int, reason: str = "", *, key: str | None = None, by: str = "") -> None:
+    """Record that nobody will run a trial that was suggested: nothing is learned, and it is not suggested again."""
+    marks = {SKIPPED: check_text("reason", reason) or "skipped"} | _marks({}, by)
+    _finish(study, number, Ending(TrialState.PRUNED, None, marks, key or new_key()), complete=False)
+
+
+def enqueue(study: Study, params: Mapping[str, Any], *, key: str | None = None) -> int:
+    """Put a point into the queue: it is suggested before anything else. Returns the number of its trial."""
+    study.check_askable()
+    given = study.translation.outward(study.definition.space.validate(params))
+    waiting = optuna.trial.create_trial(state=TrialState.WAITING, system_attrs={"fixed_params": given})
+    return store(study, waiting, key)
 
 
 def check_text(name: str, text: str) -> str:
@@ -137,6 +151,7 @@ def make_trial(
     by: str = "",
 ) -> FrozenTrial:
     """Check a whole trial and return it, ready to be stored."""
+    study.check_askable()
     checked = study.definition.space.validate(params)
     outcome = CRASHED if objective is None else objective
     cost, seen = check_outcome(outcome, dict(constraints or {}), study.definition.constraints)
@@ -144,9 +159,13 @@ def make_trial(
     if cost is None:
         marks[CRASH] = check_text("reason", reason)
     state = TrialState.FAIL if cost is None else TrialState.COMPLETE
-    distributions = {name: distribution_of(one) for name, one in study.definition.space.items()}
+    translation = study.translation
     return optuna.trial.create_trial(
-        state=state, value=cost, params=checked, distributions=distributions, user_attrs=marks
+        state=state,
+        value=cost,
+        params=translation.outward(checked),
+        distributions={name: translation.distributions[name] for name in checked},
+        user_attrs=marks,
     )
 
 
@@ -154,7 +173,7 @@ def correct(
     study: Study,
     number: int,
     *,
-    status: str,
+    status: str | None,
     objective: float | None = None,
     constraints: Mapping[str, Any] | None = None,
     clear: Collection[str] = (),
@@ -163,12 +182,12 @@ def correct(
     version: int | None = None,
     by: str = "",
 ) -> Record:
-    """Correct a finished trial; what was recorded before is kept. See `records.correct` for the statuses.
+    """Correct a finished trial; what was recorded before is kept. See `correcting.correct` for the statuses.
 
     Args:
         study: of the trial.
         number: of the trial.
-        status: what it is to be.
+        status: what it is to be; None: as it is, with its cost.
         objective: its cost, for "finished" only.
         constraints: those that are not given stay as they were.
         clear: constraints whose values are taken back: they were never seen. Only a crashed trial may lack one.
@@ -187,15 +206,26 @@ def correct(
 
     def make(before: Record) -> Correction:
         values = _corrected_values(study, number, before, clear, given)
-        _check_deletion(number, status, before)
-        if status in ("finished", "crashed"):
-            check_outcome(CRASHED if objective is None else objective, values, study.definition.constraints)
-        kept = before.reason if status == before.status == "crashed" else ""
+        become = _kept_status(number, before) if status is None else status
+        cost = before.objective if status is None else objective
+        _check_deletion(number, become, before)
+        if become in ("finished", "crashed"):
+            check_outcome(CRASHED if cost is None else cost, values, study.definition.constraints)
+        kept = before.reason if become == before.status and (status is None or become == "crashed") else ""
         words = kept if reason is None else check_text("reason", reason)
-        return Correction(status, objective, values, words, said)
+        return Correction(become, cost, values, words, said)
 
     with study.guarded():
-        return records.amend(study.inner, number, make, key=key, version=version)
+        return amend(study.inner, number, make, key=key, version=version)
+
+
+def _kept_status(number: int, before: Record) -> str:
+    """The status of a trial whose outcome stays, but for its constraints."""
+    if before.status not in ("finished", "crashed"):
+        raise InputError(
+            f"`number` must be a finished or crashed trial to correct its constraints alone; {number} is {before.word}."
+        )
+    return before.status
 
 
 def _corrected_values(
@@ -267,8 +297,9 @@ def _under_way(study: Study, number: int, ending: Ending, complete: bool) -> Fro
             f"`number` must be a trial under way; got {number}, which is finished. "
             f"Change it with `crashbo correct {number}`."
         )
-    missing = [name for name in study.definition.space if name not in found.params]
-    if found.state != TrialState.RUNNING or (complete and missing):
+    known = {*found.params, *study.definition.defaults}
+    missing = [] if not found.params else [name for name in study.definition.space if name not in known]
+    if found.state != TrialState.RUNNING or (complete and (missing or not found.params)):
         raise InputError(f"`number` must be a trial under way; got {number}, which has no params yet.")
     return found
 

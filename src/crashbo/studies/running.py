@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crashbo.errors import CrashBOError, InputError
-from crashbo.integrations.optuna import records
-from crashbo.integrations.optuna.records import Correction, Record
+from crashbo.integrations.optuna.correcting import Correction, amend
+from crashbo.integrations.optuna.records import Record
 from crashbo.integrations.optuna.transactions import new_key
 from crashbo.studies import recording
 from crashbo.studies.asking import Asked, ask, use_sampler
@@ -228,7 +228,7 @@ def _record_late(study: Study, number: int, ending: Ending, key: str, error: Cra
 
     if wanted is not None:
         with study.guarded():
-            records.amend(study.inner, number, make, key=key)
+            amend(study.inner, number, make, key=key)
     elif not next(one for one in study.records() if one.number == number).transient:
         raise error
 

@@ -161,6 +161,21 @@ def _open_database(place: Place, quick: bool) -> Any:
     return storage
 
 
+def foreign_tables(place: Place) -> list[str]:
+    """The tables of a database that has some, and none of Optuna's; empty for a new one, a journal or Optuna's own."""
+    if place.url.startswith("journal:") or (place.file and not (place.file.is_file() and place.file.stat().st_size)):
+        return []
+    import sqlalchemy
+
+    engine = sqlalchemy.create_engine(_with_driver(place.url))
+    try:
+        with storage_errors(place):
+            tables = sqlalchemy.inspect(engine).get_table_names()
+    finally:
+        engine.dispose()
+    return [] if "studies" in tables and "trials" in tables else sorted(tables)
+
+
 def _with_driver(url: str) -> str:
     """Name the PostgreSQL driver that is installed: which one is the default differs between SQLAlchemy versions."""
     match = re.match(r"postgres(?:ql)?://", url)

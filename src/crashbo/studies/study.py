@@ -1,12 +1,14 @@
 """Make, open and read studies; `ask` and the model live in their own modules."""
 
 import contextlib
+import functools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
@@ -14,7 +16,9 @@ from crashbo.errors import InputError
 from crashbo.integrations.optuna import records
 from crashbo.integrations.optuna.internals import find_trial
 from crashbo.integrations.optuna.records import Record
+from crashbo.integrations.optuna.space import Translation, distribution_of, translate
 from crashbo.studies import definition as definitions
+from crashbo.studies import plain
 from crashbo.studies.definition import Definition
 from crashbo.studies.storage import DEFAULT_STUDY, Place, StudyError, open_storage, storage_errors
 
@@ -29,11 +33,19 @@ class Study:
         place: where it is.
         inner: the Optuna study.
         definition: what is tuned.
+        own: distributions of the parameters, if another program made the study.
     """
 
     place: Place
     inner: optuna.Study
     definition: Definition
+    own: Mapping[str, BaseDistribution] | None = None
+
+    @functools.cached_property
+    def translation(self) -> Translation:
+        """The parameters in Optuna's terms."""
+        found = self.own or {name: distribution_of(one) for name, one in self.definition.space.items()}
+        return translate(found)
 
     @contextlib.contextmanager
     def guarded(self, *, reading: bool = True) -> Iterator[None]:
@@ -44,7 +56,24 @@ class Study:
     def records(self) -> list[Record]:
         """Every trial, corrections applied, by number."""
         with self.guarded():
-            return records.read(self.inner)
+            found = records.read(self.inner)
+        return plain.as_told(found, self.translation) if self.definition.plain else found
+
+    def check_askable(self) -> None:
+        """Refuse to begin trials where only the program that made the study knows which parameters they need.
+
+        Raises:
+            InputError: if another program made it and not all its trials have the same parameters.
+        """
+        if self.own is None:
+            return
+        with self.guarded():
+            conditional = plain.is_conditional(records.read(self.inner), self.own)
+        if conditional:
+            raise InputError(
+                f"`study` must have the same parameters in all trials; those of {self.place.study!r} differ. Begin "
+                "trials in the program that made it, with CrashBOSampler."
+            )
 
     def trial(self, number: int) -> FrozenTrial:
         """One trial as Optuna has it.
@@ -94,7 +123,7 @@ def create_study(place: Place, definition: Definition) -> Study:
 
 
 def open_study(place: Place, *, quick: bool = False) -> Study:
-    """Open a study made by `create_study`; without a name, the only one there or the one called "crashbo".
+    """Open a study, whoever made it; without a name, the only one there or the one called "crashbo".
 
     Args:
         place: where it is.
@@ -111,12 +140,29 @@ def open_study(place: Place, *, quick: bool = False) -> Study:
 def _opened(place: Place, quick: bool) -> Study:
     storage = open_storage(place, quick=quick)
     with storage_errors(place):
-        place = place if place.study else replace(place, study=_only_study(place, storage))
-        try:
-            inner = optuna.load_study(storage=storage, study_name=place.study, sampler=_light_sampler())
-        except KeyError as error:
-            raise StudyError(f"There is no study {place.study!r} in {place}. {_listed(storage)}") from error
+        place = place if place.study else replace(place, study=only_study(place, storage))
+        inner = load(storage, place.study, place)
+        if len(inner.directions) != 1:
+            raise InputError(
+                f"`study` must have one objective; {place.study!r} has {len(inner.directions)}. Combine them into one "
+                "cost, or make some of them constraints."
+            )
+        if definitions.FORMAT not in inner.user_attrs:
+            return Study(place, inner, *plain.infer_definition(inner))
         return Study(place, inner, definitions.read(inner))
+
+
+def load(storage: Any, name: str, place: Place | None = None) -> optuna.Study:
+    """Load a study of a storage.
+
+    Raises:
+        StudyError: if there is none of that name.
+    """
+    try:
+        return optuna.load_study(storage=storage, study_name=name, sampler=_light_sampler())
+    except KeyError as error:
+        where = "" if place is None else f" in {place}"
+        raise StudyError(f"There is no study {name!r}{where}. {_listed(storage)}") from error
 
 
 def study_exists(place: Place) -> bool:
@@ -137,7 +183,8 @@ def _light_sampler() -> optuna.samplers.BaseSampler:
     return optuna.samplers.RandomSampler(seed=0)
 
 
-def _only_study(place: Place, storage: Any) -> str:
+def only_study(place: Place, storage: Any) -> str:
+    """The name of the only study of a storage, or of the one with the usual name."""
     names = optuna.get_all_study_names(storage)
     if len(names) == 1:
         return str(names[0])
@@ -155,16 +202,14 @@ def _listed(storage: Any) -> str:
 
 
 def counts(definition: Definition, found: Sequence[Record]) -> dict[str, int]:
-    """How many trials are finished, crashed, pending and ignored; and how many failed: crashed or broke a limit."""
+    """How many trials are finished, crashed, pending, pruned and ignored; and how many failed: crashed or violated."""
     tally = Counter(record.status for record in found)
     failed = sum(record.failed_under(definition.constraints) for record in found)
-    return {status: tally.get(status, 0) for status in ("finished", "crashed", "pending", "ignored")} | {
+    return {status: tally.get(status, 0) for status in ("finished", "crashed", "pending", "pruned", "ignored")} | {
         "failed": failed
     }
 
 
 def best_seen(definition: Definition, found: Sequence[Record]) -> Record | None:
     """The best measured trial that broke no limit; None without any."""
-    sign = 1.0 if definition.direction == "minimize" else -1.0
-    good = [one for one in found if one.status == "finished" and not one.failed_under(definition.constraints)]
-    return min(good, key=lambda record: sign * (record.objective or 0.0), default=None)
+    return records.best_of(found, definition.constraints, maximize=definition.direction == "maximize")

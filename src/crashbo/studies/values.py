@@ -7,7 +7,7 @@ from typing import Any
 
 from crashbo.errors import InputError
 from crashbo.outcome import VIOLATED
-from crashbo.parameters import Categorical, Int
+from crashbo.parameters import Categorical, Int, Parameter
 from crashbo.studies.definition import Definition
 
 _LIMIT = 1e100
@@ -48,12 +48,12 @@ def parse_constraints(definition: Definition, pairs: Mapping[str, str]) -> dict[
 
 def parse_params(definition: Definition, pairs: Mapping[str, str]) -> dict[str, Any]:
     """Return checked params of the study's space from texts."""
-    read = {name: _value(definition, name, text) for name, text in pairs.items()}
+    read = {name: parse_value(definition.space.get(name), name, text) for name, text in pairs.items()}
     return definition.space.validate(read)
 
 
-def _value(definition: Definition, name: str, text: str) -> Any:
-    parameter = definition.space.get(name)
+def parse_value(parameter: Parameter | None, name: str, text: str) -> Any:
+    """Return the value of a parameter that a text stands for, not checked yet; of an unknown one the text."""
     if isinstance(parameter, Categorical):
         return next((choice for choice in parameter.choices if show(choice) == text), text)
     if isinstance(parameter, Int) and text.lstrip("+-").isdigit():

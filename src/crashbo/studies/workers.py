@@ -108,7 +108,8 @@ def has_suggestion(study: Study, trial: FrozenTrial) -> bool:
 
 
 def has_params(study: Study, trial: FrozenTrial) -> bool:
-    return all(name in trial.params for name in study.definition.space)
+    known = {*trial.params, *study.definition.defaults} if trial.params else set()
+    return all(name in known for name in study.definition.space)
 
 
 def under_way(study: Study) -> list[FrozenTrial]:

@@ -1,5 +1,6 @@
 """How outcomes are written on trials, corrected, and read."""
 
+import math
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from optuna.trial import TrialState
 import crashbo
 from crashbo.integrations.optuna import (
     Record,
+    best_trial,
     correct,
     crashing,
     lost_worker,
@@ -151,14 +153,20 @@ class TestReading:
 
     @pytest.mark.parametrize(
         ("choice", "expected"),
-        [("ignore", ("ignored", None)), ("crash", ("crashed", None)), ("value", ("finished", 4.0))],
+        [
+            ("ignore", ("pruned", None)),
+            ("crash", ("crashed", None)),
+            ("value", ("pruned", 4.0)),
+            ("estimate", ("pruned", 4.0)),
+        ],
     )
     def test_pruned_trials_are_the_users_choice(self, study: optuna.Study, choice: str, expected: Any) -> None:
         trial = ask(study)
         trial.report(4.0, step=1)
         study.tell(trial, state=TrialState.PRUNED)
         record = last(study, pruned=choice)
-        assert (record.status, record.objective) == expected
+        assert (record.status, record.estimate) == expected
+        assert record.objective is None
 
     @pytest.mark.parametrize("choice", ["ignore", "crash", "value"])
     def test_what_nobody_ran_teaches_nothing_whatever_the_choice(self, study: optuna.Study, choice: str) -> None:
@@ -169,9 +177,31 @@ class TestReading:
         record = last(study, pruned=choice)
         assert (record.status, record.objective, record.word, record.reason) == ("ignored", None, "skipped", "")
 
-    def test_pruned_without_a_value_has_none(self, study: optuna.Study) -> None:
+    def test_pruned_without_a_value_is_a_crash_unless_ignored(self, study: optuna.Study) -> None:
         study.tell(ask(study), state=TrialState.PRUNED)
-        assert last(study, pruned="value").status == "ignored"
+        assert (last(study).status, last(study).reason) == ("crashed", "pruned without a value")
+        assert last(study, pruned="ignore").status == "pruned"
+
+    def test_pruned_without_a_value_because_it_was_known_says_nothing(self, study: optuna.Study) -> None:
+        study.add_trials([old(1.0, x=0.1), old(x=0.1, state=TrialState.PRUNED)])
+        record = last(study)
+        assert (record.status, record.estimate, record.teaches) == ("pruned", None, False)
+
+    @pytest.mark.parametrize("value", [math.nan, math.inf, 1e200])
+    def test_pruned_since_it_diverged_is_a_crash(self, study: optuna.Study, value: float) -> None:
+        trial = ask(study)
+        trial.report(0.5, step=1)
+        trial.report(value, step=2)
+        study.tell(trial, state=TrialState.PRUNED)
+        assert last(study).status == "crashed"
+        assert last(study).reason.startswith("pruned at step 2")
+
+    def test_a_corrected_pruned_trial_has_no_estimate(self, study: optuna.Study) -> None:
+        trial = ask(study)
+        trial.report(0.5, step=1)
+        study.tell(trial, state=TrialState.PRUNED)
+        record = correct(study, trial.number, status="finished", objective=0.2)
+        assert (record.status, record.objective, record.estimate) == ("finished", 0.2, None)
 
     def test_an_unknown_choice_is_refused(self, study: optuna.Study) -> None:
         with pytest.raises(crashbo.InputError, match="`pruned` must be one of"):
@@ -280,3 +310,31 @@ class TestLostWorkers:
         assert release_running(study) == [0]
         assert [record.transient for record in read(study)] == [True, False]
         assert release_running(study) == []
+
+
+class TestBestTrial:
+    def test_it_knows_constraints_and_corrections(self, study: optuna.Study) -> None:
+        study.add_trials(
+            [
+                old(0.1, x=0.1, attrs={"constraint:reach": "violated"}),
+                old(0.2, x=0.2, attrs={"constraint:reach": 9.0}),
+                old(0.3, x=0.3),
+                old(0.4, x=0.4),
+            ]
+        )
+        correct(study, 2, status="crashed")
+        assert study.best_trial.number == 0  # what Optuna says
+        assert best_trial(study).number == 1
+        assert best_trial(study, [crashbo.Constraint("reach", 5.0)]).number == 3
+        sampler = crashbo.integrations.optuna.CrashBOSampler(constraints=[crashbo.Constraint("reach", 5.0)])
+        assert sampler.best_trial(study).number == 3
+
+    def test_more_may_be_better(self) -> None:
+        study = optuna.create_study(direction="maximize")
+        study.add_trials([old(0.1, x=0.1), old(0.9, x=0.2)])
+        assert best_trial(study).objective == 0.9
+
+    def test_without_a_success_there_is_none(self, study: optuna.Study) -> None:
+        study.add_trial(old(x=0.1))
+        with pytest.raises(crashbo.InputError, match="`study` must have a trial that succeeded"):
+            best_trial(study)

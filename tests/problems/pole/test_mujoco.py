@@ -1,6 +1,7 @@
 """The same robot on MuJoCo's physics."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from crashbo.errors import InputError
 from crashbo.problems.pole import POLES, SAFE_GAINS, Plant, Settings, rollout
 from crashbo.problems.pole.mujoco import MujocoRobot, mujoco_rollout, pole_xml
+from crashbo.problems.pole.tuning import ROBOT
 
 SHORT = Settings(duration=2.0)
 
@@ -27,7 +29,15 @@ def test_both_physics_tell_the_same_story():
         assert np.abs(mine - other).max() < 2e-3 * np.abs(mine).max()
 
 
-@pytest.mark.parametrize("params", [{"x1": 0.0, "x2": 1.0}, {"x1": 1.0, "x2": 0.0}])
+def test_both_physics_agree_on_the_robot_that_is_tuned():
+    params, soon = {"x1": 0.7375, "x2": 0.2625}, replace(ROBOT, duration=4.0)
+    ours = replace(POLES["robot2d"], settings=soon).rollout(params, 3)
+    theirs = replace(POLES["robot2d-mujoco"], settings=soon).rollout(params, 3)
+    assert theirs.cost == pytest.approx(ours.cost, rel=1e-3)
+    assert theirs.reach == pytest.approx(ours.reach, rel=1e-3)
+
+
+@pytest.mark.parametrize("params", [{"x1": 0.0, "x2": 0.0}, {"x1": 1.0, "x2": 0.0}])
 def test_failures_are_the_same_too(params):
     ours, theirs = POLES["robot2d"].rollout(params, 0), POLES["robot2d-mujoco"].rollout(params, 0)
     assert (theirs.reason, theirs.recovered) == (ours.reason, ours.recovered)

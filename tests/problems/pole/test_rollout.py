@@ -9,6 +9,7 @@ import pytest
 from crashbo.errors import InputError
 from crashbo.problems.pole import POLES, SAFE_GAINS, Plant, Settings, lqr_gains, rollout, simulation
 from crashbo.problems.pole import plant as plant_module
+from crashbo.problems.pole.arm import Arm
 from crashbo.problems.pole.plant import STEP
 from crashbo.problems.pole.rollout import FELL, MONITOR, TOO_FAR, TOO_FAST, draw_noise
 from crashbo.safety import SafetyMonitor
@@ -108,19 +109,19 @@ def test_the_emergency_stop_ends_what_cannot_be_saved():
 
 def test_a_marginal_controller_balances_at_a_very_high_cost():
     """On the edge to oscillation: no limit is reached, but the cost is that of dozens of good controllers."""
-    outcome = rollout(POLES["robot2d"].gains({"x1": 0.65, "x2": 0.388}), 0)
+    outcome = rollout(POLES["robot2d-v1"].gains({"x1": 0.65, "x2": 0.388}), 0)
     assert not outcome.failed
     assert outcome.cost > 25 * rollout(SAFE_GAINS, 0).cost
     assert 1.0 < outcome.acceleration < 3.0
 
 
 def test_the_compiled_loop_is_the_plain_one(monkeypatch):
-    settings = Settings(duration=0.3)
+    settings = Settings(duration=0.3, arm=Arm(10.0, 0.5, 0.02))
     compiled = rollout(SAFE_GAINS, 5, settings)
     if not hasattr(simulation.advance, "py_func"):
         pytest.skip("numba is not installed: the loop is the plain one")
     monkeypatch.setattr(simulation, "advance", simulation.advance.py_func)
-    for name in ("sense", "command", "account", "pole_step"):
+    for name in ("sense", "command", "account", "pole_step", "follow"):
         monkeypatch.setattr(simulation, name, getattr(simulation, name).py_func)
     monkeypatch.setattr(plant_module, "angular_acceleration", plant_module.angular_acceleration.py_func)
     plain = rollout(SAFE_GAINS, 5, settings)
@@ -129,7 +130,7 @@ def test_the_compiled_loop_is_the_plain_one(monkeypatch):
 
 
 def test_steps_in_portions_are_the_same_steps():
-    settings = Settings(duration=1.0)
+    settings = Settings(duration=1.0, arm=Arm(10.0, 0.5, 0.02))
     whole, parts = simulation.SimulatedRobot(settings, 2), simulation.SimulatedRobot(settings, 2)
     free = np.full(3, np.inf)
     whole.run(SAFE_GAINS, free, 1000)
@@ -160,9 +161,45 @@ def test_the_cost_of_a_linear_loop_grows_with_the_square_of_the_noise():
     assert loud.cost == pytest.approx(4 * quiet.cost, rel=1e-3)
 
 
+def test_an_offset_of_the_readings_moves_the_hand_away():
+    """At rest the true angle is 0, the reading the offset: then `F_angle offset + F_position position` is 0."""
+    still = Settings(duration=20.0, process_noise=0.0, sensor_noise=0.0)
+    position = rollout(SAFE_GAINS, 0, replace(still, angle_offset=1e-3)).trajectory.position
+    assert position[1000] == pytest.approx(-1e-3 * SAFE_GAINS[0] / SAFE_GAINS[2], rel=0.35)
+    assert np.abs(rollout(SAFE_GAINS, 0, still).trajectory.position).max() == 0.0
+
+
+def test_taps_come_from_both_sides_at_fixed_times_and_set_the_pole_turning():
+    settings = Settings(duration=20.0, process_noise=0.0, sensor_noise=0.0, tap=0.05, tap_interval=5.0)
+    pushes, _ = draw_noise(settings, 0)
+    turned = pushes.cumsum() * STEP
+    assert [float(turned[round(time / STEP)]) for time in (2.4, 2.6, 7.6, 12.6, 17.6)] == pytest.approx(
+        [0, 0.05, 0, 0.05, 0]
+    )
+    assert not pushes[settings.steps :].any()  # none while the safe controller recovers
+    rate = rollout(np.zeros(4), 0, replace(settings, plant=Plant(gravity=0.0, damping=0.0))).trajectory.rate
+    assert rate[round(2.55 / 0.005)] == pytest.approx(0.05, rel=1e-6)
+
+
+def test_the_cost_follows_its_weights():
+    plain = rollout(SAFE_GAINS, 0, SHORT)
+    position = rollout(SAFE_GAINS, 0, replace(SHORT, cost=(0.0, 0.0, 1.0, 0.0, 0.0)))
+    assert position.cost == pytest.approx((plain.trajectory.position**2).sum() / 2.0, rel=0.05)
+
+
+def test_the_safe_gains_are_those_of_the_settings():
+    lost = rollout(WILD, 0, Settings(safe_gains=(0.0, 0.0, 0.0, 0.0)))
+    assert (lost.reason, lost.recovered) == (TOO_FAST, False)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"tap": -0.1}, "`tap` must be a finite number >= 0; got -0.1."),
+        ({"tap_interval": 0.01}, "`tap_interval` must be at least 0.04 s; got 0.01."),
+        ({"angle_offset": math.nan}, "`angle_offset` must be a finite number; got nan."),
+        ({"cost": (1.0, 2.0)}, "`cost` must be 5 finite numbers; got (1.0, 2.0)."),
+        ({"safe_gains": (1.0, 2.0, math.inf, 0.0)}, "`safe_gains` must be 4 finite numbers; got"),
         ({"duration": 0.0}, "`duration` must lie between 0.005 and 3600 s; got 0.0."),
         ({"duration": math.nan}, "`duration` must lie between"),
         ({"duration": "20"}, "`duration` must lie between"),

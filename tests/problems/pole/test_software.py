@@ -10,6 +10,7 @@ from crashbo.problems.pole.plant import STEP
 from crashbo.problems.pole.software import (
     ACCELERATION,
     ANGLE,
+    COST,
     FILTERS,
     INTEGRAL,
     RATE,
@@ -81,10 +82,10 @@ def test_the_command_saturates_but_the_monitor_sees_what_was_wanted():
 def test_cost_and_largest_values():
     memory, totals = new_memory(), np.zeros(3)
     memory[[ANGLE, RATE, ACCELERATION]] = 0.1, 0.2, -2.0
-    assert account(totals, memory, -0.3, 0.4, 0.5, NO_LIMITS, True)
+    assert account(totals, memory, -0.3, 0.4, 0.5, NO_LIMITS, COST, True)
     cost = 0.1**2 + 6 * 0.2**2 + 0.3**2 + 0.4**2 + 0.25 * 0.5**2
     assert totals == pytest.approx([cost, 0.3, 2.0])
-    assert account(totals, memory, 0.1, 0.0, 0.0, NO_LIMITS, False)
+    assert account(totals, memory, 0.1, 0.0, 0.0, NO_LIMITS, COST, False)
     assert totals == pytest.approx([cost, 0.3, 2.0])
 
 
@@ -95,4 +96,4 @@ def test_cost_and_largest_values():
 def test_a_limit_counts_when_it_is_reached(limits, inside):
     memory = new_memory()
     memory[0], memory[ACCELERATION] = -0.1, -2.0
-    assert account(np.zeros(3), memory, 0.3, 0.0, 0.0, np.array(limits), True) is inside
+    assert account(np.zeros(3), memory, 0.3, 0.0, 0.0, np.array(limits), COST, True) is inside

@@ -63,7 +63,7 @@ def test_no_search_exceeds_its_evaluations(monkeypatch, starts, evaluations):
 
 def test_a_sample_does_not_lie_above_the_trials():
     model = simulation1()
-    lowest = model.data.values.min()
+    lowest = model.models.block.values.min()
     assert (drawn(VirtualMinimum(1), model, [], 5) < lowest + 0.06).all()  # four deviations of a value and its noise
 
 
@@ -90,7 +90,7 @@ def test_pathwise_minima_have_the_distribution_on_a_grid(constrained):
 
 @pytest.mark.parametrize("model", [example1(), simulation1()])
 def test_paths_have_the_posterior_moments(model):
-    X = np.random.default_rng(0).random((4, model.data.X.shape[-1]))
+    X = np.random.default_rng(0).random((4, model.models.block.X.shape[-1]))
     values = np.concatenate([draw_paths(model, 10, 512, np.random.default_rng(i))(X) for i in range(300)])
     mean, covariance = joint(model, X)
     deviation = np.sqrt(covariance.diagonal())

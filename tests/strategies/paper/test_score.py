@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from crashbo.strategies.paper.score import EntropyScore, SuccessScore, log_mes
-from crashbo.strategies.paper.surrogate import PaperModels
+from crashbo.strategies.paper.model import PaperModels
+from crashbo.strategies.paper.score import PaperScore, log_mes
 from tests.strategies.paper.models import simulation1, simulation2
 
 
@@ -49,13 +49,17 @@ def models() -> PaperModels:
     return PaperModels(objective, {"g": constraint})
 
 
+def crashing() -> PaperModels:
+    return PaperModels(simulation1(), {})
+
+
 @pytest.mark.parametrize(
     "score",
     [
-        EntropyScore(PaperModels(simulation1(), {}), np.array([-0.5, 0.1]), "mes"),
-        EntropyScore(models(), np.array([-50.0, -10.0, 3.0]), "mesco"),
-        SuccessScore(PaperModels(simulation1(), {})),
-        SuccessScore(models()),
+        PaperScore(crashing(), "mes", np.array([-0.5, 0.1])),
+        PaperScore(models(), "mesco", np.array([-50.0, -10.0, 3.0])),
+        PaperScore(crashing()),
+        PaperScore(models()),
     ],
 )
 def test_gradients_in_the_points(score):
@@ -72,9 +76,9 @@ def test_gradients_in_the_points(score):
 
 def test_constraints_are_multiplied_and_own_crashes_are_not():
     X, both = np.random.default_rng(3).random((6, 2)), models()
-    score = EntropyScore(both, np.array([-50.0, 3.0]), "mesco")
+    score = PaperScore(both, "mesco", np.array([-50.0, 3.0]))
     assert score(X) == pytest.approx(score.gain(X) * both.success(X, "g"))
-    alone = EntropyScore(PaperModels(simulation1(), {}), np.array([0.0]), "mes")
+    alone = PaperScore(crashing(), "mes", np.array([0.0]))
     assert alone(X) == pytest.approx(alone.gain(X))
-    assert SuccessScore(both).gain(X) is None
-    assert SuccessScore(both)(X) == pytest.approx(both.success(X))
+    assert PaperScore(both).gain(X) is None
+    assert PaperScore(both)(X) == pytest.approx(both.success(X))

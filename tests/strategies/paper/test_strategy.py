@@ -13,7 +13,7 @@ from crashbo.outcome import Trial
 from crashbo.problems import SYNTHETIC
 from crashbo.space import Space
 from crashbo.strategies.paper import PaperStrategy
-from crashbo.strategies.paper.score import Decision
+from crashbo.strategies.paper.strategy import Decision
 
 MODEL = FixedModel(0.25, 1.0)
 SQUARE = Space({"x1": (0.0, 1.0), "x2": (0.0, 1.0)})
@@ -34,7 +34,7 @@ KNOWN = crashbo.Constraint("g", 0.5)
 def test_case_1_and_2_absorb_crashes():
     models = PaperStrategy().surrogate(history((0.2, 0.2, 0.5, {}), (0.8, 0.8, None, {})))
     assert models.outputs == ("objective",)
-    assert len(models.objective.data.labelled) == 2
+    assert len(models.objective.posterior.rows.sign) == 2
     assert (models.relation.high, models.relation.unrelated, models.relation.low) == (1.0, 0.0, 0.0)
     assert models.limits["objective"].deviation > 0
 
@@ -44,7 +44,7 @@ def test_case_3_has_a_standard_gp_and_a_constraint_with_its_own_threshold():
         history((0.2, 0.2, 0.5, {"g": 0.1}), (0.8, 0.8, 2.0, {"g": None}), constraints=[G])
     )
     assert models.objective.threshold == math.inf
-    assert len(models.objective.data.labelled) == 0
+    assert len(models.objective.posterior.rows.sign) == 0
     assert set(models.limits) == {"g"}
     assert models.relation is None
     X = np.random.default_rng(0).random((4, 2))
@@ -60,10 +60,11 @@ def test_case_4_has_both_and_every_output_is_seen_or_labelled_on_its_own():
         (0.8, 0.2, None, {}),  # nothing seen of the constraint
     ]
     models = PaperStrategy().surrogate(history(*told, constraints=[G]))
-    assert models.objective.data.values.tolist() == [0.5, 0.7]
-    assert models.objective.data.above.tolist() == [False, True, False, True]
-    assert models.constraints["g"].data.values.tolist() == [0.1, 0.3]
-    assert models.constraints["g"].data.above.tolist() == [False, False, True]
+    objective, constraint = models.objective.models.block, models.constraints["g"].models.block
+    assert objective.values.tolist() == [0.5, 0.7]
+    assert (objective.below.tolist(), objective.above.tolist()) == ([0, 2], [1, 3])
+    assert constraint.values.tolist() == [0.1, 0.3]
+    assert (constraint.below.tolist(), constraint.above.tolist()) == ([0, 1], [2])
     assert set(models.limits) == {"objective", "g"}
 
 
@@ -72,17 +73,17 @@ def test_a_known_limit_is_not_estimated_and_values_on_both_sides_are_a_standard_
         history((0.2, 0.2, 0.5, {"g": 0.1}), (0.8, 0.8, 2.0, {"g": None}), constraints=[KNOWN])
     )
     assert (below.limits["g"].value, below.limits["g"].deviation) == (0.5, 0.0)
-    assert len(below.constraints["g"].data.labelled) == 2
+    assert len(below.constraints["g"].posterior.rows.sign) == 2
     both = PaperStrategy().surrogate(
         history((0.2, 0.2, 0.5, {"g": 0.1}), (0.8, 0.8, 2.0, {"g": 0.9}), constraints=[KNOWN])
     )
-    assert len(both.constraints["g"].data.labelled) == 0
+    assert len(both.constraints["g"].posterior.rows.sign) == 0
     assert both.success(np.array([[0.2, 0.2], [0.8, 0.8]])) == pytest.approx([1.0, 0.0], abs=1e-6)
 
 
 def test_costs_are_negated_where_they_are_maximised():
     up = replace(history((0.2, 0.2, 3.0, {}), (0.8, 0.8, None, {})), direction="maximize")
-    assert PaperStrategy().surrogate(up).objective.data.values.tolist() == [-3.0]
+    assert PaperStrategy().surrogate(up).objective.models.block.values.tolist() == [-3.0]
 
 
 def test_while_everything_crashes_success_is_sought():

@@ -3,8 +3,8 @@
 The attributes `Study._storage`, `Study._study_id`, `FrozenTrial._trial_id` and a storage's `_backend`;
 `_VersionManager` and the folder of the tables' versions. There is no public way to reach a study's own storage.
 
-Two more files know what Optuna keeps to itself: `transactions.py`, which writes its tables and the lines of its
-journal, and `crashbo.studies.patience`, which repeats single methods of `RDBStorage`.
+More files know what Optuna keeps to itself: `database.py`, which writes its tables, `journal.py`, which writes the
+lines of its journal, and `crashbo.studies.patience`, which repeats single methods of `RDBStorage`.
 """
 
 from collections.abc import Iterator
@@ -42,6 +42,11 @@ def trial_id(trial: FrozenTrial) -> int:
 def study_attributes(study: optuna.Study) -> dict[str, Any]:
     """The user attributes of a study, also of the partial view that some pruners hand to samplers."""
     return dict(storage_of(study).get_study_user_attrs(study_id(study)))
+
+
+def all_trials(study: optuna.Study) -> list[FrozenTrial]:
+    """All trials of a study, also where a pruner hands out a view of some of them (one bracket of Hyperband)."""
+    return storage_of(study).get_all_trials(study_id(study), deepcopy=False)
 
 
 def find_trial(study: optuna.Study, number: int) -> FrozenTrial:

@@ -1,43 +1,39 @@
 """How outcomes are written on Optuna trials and read back.
 
 On a trial, as user attributes: "crash" (reason), "transient" (reason), "constraint:<name>" (a number or
-"violated"), "crashbo:told_by" (who said so), "crashbo:skipped" (on a pruned trial: nobody ran it). A finished trial
-cannot be changed in Optuna, so corrections are user attributes of the study, "crashbo:correction:<number>", a list of
-entries that is only ever added to.
+"violated"), "crashbo:told_by" (who said so), "crashbo:skipped" (on a pruned trial: nobody ran it). They are written by
+`reporting` and `crashbo.studies.recording`; what `correcting` adds to the study counts instead. What the words mean is
+in docs/glossary.md.
 """
 
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 import optuna
 from optuna.distributions import BaseDistribution
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.errors import InputError
-from crashbo.integrations.optuna.internals import study_attributes, study_id, trial_id
-from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH, TRANSIENT, Ending, new_key, writer
-from crashbo.outcome import CRASHED, VIOLATED, Constraint, Crash, Trial, check_outcome, is_number
+from crashbo.integrations.optuna.internals import all_trials, study_attributes
+from crashbo.integrations.optuna.pruning import Curve, curve_of, estimate
+from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH, TRANSIENT
+from crashbo.outcome import VIOLATED, Constraint, Trial, check_outcome, is_number
 
-Status: TypeAlias = Literal["finished", "crashed", "pending", "ignored"]
+Status: TypeAlias = Literal["finished", "crashed", "pending", "pruned", "ignored"]
 Learn: TypeAlias = bool | Callable[[FrozenTrial], bool]
-R = TypeVar("R")
 
 CORRECTION = "crashbo:correction:"
 TOLD_BY = "crashbo:told_by"
 SKIPPED = "crashbo:skipped"
+DEFAULTS = "crashbo:defaults"  # of a study: values of parameters in trials that were begun before there were those
 SUGGESTION, RETRY_OF = "crashbo:suggestion", "crashbo:retry_of"  # system attributes, written by the sampler
-_VIOLATED = "violated"
+VIOLATED_MARK = "violated"
 _LARGEST = 1e100  # what a model can take, as in `crashbo.outcome`
-PRUNED_CHOICES = ("ignore", "crash", "value")
-CORRECTIONS = ("finished", "crashed", "transient", "deleted", "restored")
-
-
-class OutdatedError(InputError):
-    """A correction was made for an older version of a trial than there is."""
+_LAST = 2**63 - 1  # the step of a value that came without one
+PRUNED_CHOICES = ("estimate", "value", "crash", "ignore")
 
 
 @dataclass(frozen=True)
@@ -48,8 +44,9 @@ class Record:
         number: of the trial.
         params: what is or was tried; of a running trial as far as suggested.
         distributions: of those params.
-        status: "finished" (a cost), "crashed", "pending" (running, with params) or "ignored".
+        status: "finished" (a cost), "crashed", "pending" (running, with params), "pruned" (stopped early) or "ignored".
         objective: the cost in the study's own direction; None unless finished.
+        estimate: of a pruned trial, what it would have cost; None if unknown.
         constraints: reported value by name, None where violated.
         reason: of a crash or a transient failure, in words.
         limits: Optuna's own constraints by name, feasible up to 0.
@@ -65,6 +62,7 @@ class Record:
     distributions: Mapping[str, BaseDistribution]
     status: Status
     objective: float | None = None
+    estimate: float | None = None
     constraints: Mapping[str, float | None] = field(default_factory=dict)
     reason: str = ""
     limits: Mapping[str, float] = field(default_factory=dict)
@@ -75,10 +73,15 @@ class Record:
     suggestion: Mapping[str, float] = field(default_factory=dict)
 
     def failed_under(self, constraints: Sequence[Constraint]) -> bool:
-        """Whether it crashed or broke a limit, a known one or Optuna's own included."""
+        """Whether it crashed or violated a limit, a known one or Optuna's own included."""
         broken = any(value > 0 for value in self.limits.values())
         told = Trial(self.number, self.params, self.objective, self.constraints)
         return self.status == "crashed" or (self.status == "finished" and (broken or told.failed_under(constraints)))
+
+    @property
+    def teaches(self) -> bool:
+        """Whether the model learns from it: it has a cost, or an estimate of one, or it crashed."""
+        return self.status in ("finished", "crashed") or (self.status == "pruned" and self.estimate is not None)
 
     @property
     def word(self) -> str:
@@ -87,193 +90,68 @@ class Record:
         return next((name for name, holds in reasons.items() if holds), self.status)
 
 
-# --- writing, on a running trial ---------------------------------------------------------------
+def read(study: optuna.Study, *, learn_from: Learn = True, pruned: str = "estimate") -> list[Record]:
+    """Return every trial of a study, corrections applied, by number.
 
-
-def report(trial: optuna.Trial, **values: Any) -> None:
-    """Write constraint values, or `crashbo.VIOLATED`, on a running trial: `report(trial, reach=11.2)`.
-
-    Raises:
-        InputError: if a name or value is not one; then nothing is written.
-    """
-    for name, value in _checked(CRASHED, values)[1].items():
-        trial.set_user_attr(f"{CONSTRAINT}{name}", _VIOLATED if value is None else value)
-
-
-def report_crash(trial: optuna.Trial, reason: str = "", **values: Any) -> None:
-    """Write why a running trial crashed, and what was seen before, ahead of telling Optuna that it failed."""
-    trial.set_user_attr(CRASH, str(reason))
-    report(trial, **values)
-
-
-def report_transient(trial: optuna.Trial, reason: str = "") -> None:
-    """Mark a failure that says nothing about the params: not learned from, and offered again."""
-    trial.set_user_attr(TRANSIENT, str(reason))
-
-
-def crashing(objective: Callable[..., R], *, transient: Sequence[type[BaseException]] = ()) -> Callable[..., R]:
-    """Wrap an objective so that its failures are recorded before Optuna sees them, then raised again.
-
-    `crashbo.Crash` keeps its reason and partial values; use `study.optimize(..., catch=(crashbo.Crash,))`.
+    A cost that is infinite or beyond 1e100 counts as a crash: no model can take it.
 
     Args:
-        objective: takes an `optuna.Trial` first.
-        transient: exceptions that are marked as transient, such as `ConnectionError`; Ctrl-C always is.
+        study: to read; finished trials come from Optuna's cache.
+        learn_from: which failed trials are crashes: all, none, or those for which this function of the
+            `FrozenTrial` is true. Those marked transient, and those Optuna retries itself, never are.
+        pruned: what a pruned trial says: an "estimate" of its cost, its last "value" as its cost, that it is a "crash",
+            or nothing ("ignore"). One that reported nothing, at params of its own, is a crash unless ignored.
     """
-    passing: tuple[type[BaseException], ...] = (KeyboardInterrupt, *transient)
+    if len(study.directions) != 1:
+        raise InputError(f"`study` must have one objective; got {len(study.directions)}. Combine them into one cost.")
+    if pruned not in PRUNED_CHOICES:
+        raise InputError(f"`pruned` must be one of {list(PRUNED_CHOICES)}; got {pruned!r}.")
+    trials = all_trials(study)
+    changes = corrections(study)
+    retried = {number for one in trials for number in one.system_attrs.get("retry_history", [])}
 
-    @functools.wraps(objective)
-    def recorded(trial: optuna.Trial, *args: Any, **kwargs: Any) -> R:
-        try:
-            return objective(trial, *args, **kwargs)
-        except Crash as crash:
-            report_crash(trial, crash.reason, **crash.values)
-            raise
-        except passing as error:
-            report_transient(trial, str(error) or type(error).__name__)
-            raise
+    def counts(trial: FrozenTrial) -> bool:
+        return trial.number not in retried and (learn_from(trial) if callable(learn_from) else learn_from)
 
-    return recorded
-
-
-# --- correcting, afterwards --------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Correction:
-    """What a finished trial is to be.
-
-    Attributes:
-        status: "finished" (with `objective`), "crashed", "transient", "deleted", or "restored" after "deleted".
-        objective: the cost, for "finished" only.
-        constraints: values or `crashbo.VIOLATED`; None: as they were.
-        reason: in words.
-        by: who says so.
-    """
-
-    status: str
-    objective: float | None = None
-    constraints: Mapping[str, Any] | None = None
-    reason: str = ""
-    by: str = ""
-
-    def __post_init__(self) -> None:
-        if self.status not in CORRECTIONS:
-            raise InputError(f"`status` must be one of {list(CORRECTIONS)}; got {self.status!r}.")
-        if (self.status == "finished") != (self.objective is not None):
-            raise InputError(f"`objective` must be given with status 'finished' and only then; got {self.objective!r}.")
+    records = [read_one(trial, changes.get(trial.number, ()), counts, pruned) for trial in trials]
+    defaults = study_attributes(study).get(DEFAULTS)
+    if defaults:
+        records = [_filled(record, defaults) for record in records]
+    if any(record.status == "pruned" for record in records):
+        maximize = study.direction == StudyDirection.MAXIMIZE
+        records = _judged(records, {trial.number: _curve(trial) for trial in trials}, pruned, maximize)
+    return sorted(records, key=lambda record: record.number)
 
 
-def correct(
-    study: optuna.Study,
-    number: int,
-    *,
-    status: str,
-    objective: float | None = None,
-    constraints: Mapping[str, Any] | None = None,
-    reason: str = "",
-) -> Record:
-    """Correct a finished trial; what was recorded before is kept, the last correction counts.
-
-    Args:
-        study: that has the trial.
-        number: of the trial.
-        status: "finished" (with `objective`), "crashed", "transient", "deleted", or "restored" after "deleted".
-        objective: the cost, for "finished" only.
-        constraints: values or `crashbo.VIOLATED`; None: as they were.
-        reason: in words.
-
-    Returns:
-        The trial as it is read from now on.
-
-    Raises:
-        InputError: and nothing is written.
-    """
-    wanted = Correction(status, objective, constraints, reason)
-    return amend(study, number, lambda before: wanted)
+def _filled(record: Record, defaults: Mapping[str, Any]) -> Record:
+    """A record with the parameters that did not exist yet when its trial began."""
+    if not record.params or (record.status == "pending" and set(defaults) <= set(record.suggestion)):
+        return record
+    return replace(record, params={**defaults, **record.params})
 
 
-def amend(
-    study: optuna.Study,
-    number: int,
-    make: Callable[[Record], Correction],
-    *,
-    key: str | None = None,
-    version: int | None = None,
-) -> Record:
-    """Correct a finished trial by what it is now; of corrections made at the same time none is lost.
+def _judged(records: Sequence[Record], curves: Mapping[int, Curve], pruned: str, maximize: bool) -> list[Record]:
+    """Records with what their pruned trials say."""
+    finished = [(curves[one.number], one.objective) for one in records if one.objective is not None]
+    known = [dict(one.params) for one in records if one.status in ("finished", "crashed")]
 
-    Args:
-        study: that has the trial.
-        number: of the trial.
-        make: of the trial as it is read now; called while nobody else can correct it.
-        key: of this correction; it is made once, however often it is asked for.
-        version: how many corrections whoever makes this one has seen; None: it does not matter.
+    def judge(record: Record) -> Record:
+        curve = curves[record.number]
+        if record.status != "pruned" or pruned == "ignore":
+            return record
+        if curve.values:
+            guess = curve.values[-1] if pruned == "value" else estimate(curve, finished, maximize=maximize)
+            return replace(record, estimate=guess)
+        repeated = not record.params or dict(record.params) in known
+        return record if repeated else replace(record, status="crashed")
 
-    Returns:
-        The trial as it is read from now on.
-
-    Raises:
-        OutdatedError: if there are more corrections than that; nothing is written.
-        InputError: and nothing is written.
-    """
-    found = next((one for one in study.get_trials(deepcopy=False) if one.number == number), None)
-    if found is None or not found.state.is_finished():
-        what = "there is no such trial" if found is None else f"it is {found.state.name.lower()}"
-        raise InputError(f"`number` must be a finished trial; got {number!r}, {what}.")
-    mine = key or new_key()
-
-    def change(history: list[dict[str, Any]]) -> dict[str, Any] | None:
-        if any(entry.get("key") == mine for entry in history):
-            return None  # it has arrived before
-        if version is not None and version != len(history):
-            raise OutdatedError(f"Trial {number} has been corrected by somebody else meanwhile. Look at it again.")
-        before = _read_one(found, history, True, "ignore")
-        return _entry(make(before), before, mine)
-
-    history = writer(study).add_entry(study_id(study), f"{CORRECTION}{number}", change)
-    return _read_one(found, history, True, "ignore")
+    return [judge(record) for record in records]
 
 
-def _entry(wanted: Correction, before: Record, key: str) -> dict[str, Any]:
-    """A correction as it is stored."""
-    cost, seen = _checked(CRASHED if wanted.objective is None else wanted.objective, wanted.constraints or {})
-    if wanted.constraints is None:
-        seen = dict(before.constraints)
-    entry: dict[str, Any] = {
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "status": wanted.status,
-        "objective": cost,
-        "constraints": {name: _VIOLATED if value is None else value for name, value in seen.items()},
-        "reason": str(wanted.reason),
-        "key": key,
-    }
-    return entry | ({"by": wanted.by} if wanted.by else {})
-
-
-def lost_worker(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Record that a trial failed only because its worker was lost.
-
-    For `RDBStorage(..., heartbeat_interval=60, heartbeat_stale_trial_callback=lost_worker)`.
-    """
-    correct(study, trial.number, status="transient", reason="lost worker")
-
-
-def release_running(study: optuna.Study, reason: str = "lost worker") -> list[int]:
-    """Give up all running trials as transient failures, so that they are offered again.
-
-    For a study whose worker was killed, when no other worker is alive; with heartbeats use `lost_worker`.
-
-    Returns:
-        The numbers of those trials.
-    """
-    running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    lost = [
-        one
-        for one in running
-        if writer(study).finish(trial_id(one), Ending(TrialState.FAIL, marks={TRANSIENT: reason}))
-    ]
-    return [trial.number for trial in lost]
+def _curve(trial: FrozenTrial) -> Curve:
+    """The values it reported that a model can take; of a pruned trial at least the one it ended with."""
+    reported = _reported(trial)
+    return curve_of(reported, (step for step, value in reported.items() if _usable(value)))
 
 
 def corrections(study: optuna.Study) -> dict[int, list[dict[str, Any]]]:
@@ -300,48 +178,27 @@ def _is_entry(entry: Any) -> bool:
     return isinstance(entry, dict) and all(isinstance(entry.get(key, ...), kind) for key, kind in kinds.items())
 
 
-def first_recorded(trial: FrozenTrial) -> dict[str, Any]:
-    """What was recorded when a trial ended, in the shape of a correction."""
-    marks = trial.user_attrs
-    record = _uncorrected(trial, True, "ignore")
-    ended = trial.datetime_complete
-    entry = {
-        "time": None if ended is None else ended.astimezone(UTC).isoformat(timespec="seconds"),
-        "status": record.word,
-        "objective": record.objective,
-        "constraints": {name: _VIOLATED if value is None else value for name, value in record.constraints.items()},
-        "reason": record.reason,
-    }
-    return entry | ({"by": str(marks[TOLD_BY])} if marks.get(TOLD_BY) else {})
-
-
-# --- reading -----------------------------------------------------------------------------------
-
-
-def read(study: optuna.Study, *, learn_from: Learn = True, pruned: str = "ignore") -> list[Record]:
-    """Return every trial of a study, corrections applied, by number.
-
-    A cost that is infinite or beyond 1e100 counts as a crash: no model can take it.
+def best_trial(study: optuna.Study, constraints: Sequence[Constraint] = ()) -> Record:
+    """Return the best trial of a study that succeeded, corrections applied, whoever sampled it.
 
     Args:
-        study: to read; finished trials come from Optuna's cache.
-        learn_from: which failed trials are crashes: all, none, or those for which this function of the
-            `FrozenTrial` is true. Those marked transient, and those Optuna retries itself, never are.
-        pruned: "ignore" pruned trials, count them as a "crash", or take their last "value" as the cost.
+        study: with one objective.
+        constraints: known limits of what was written by `report`; those that are violated, and Optuna's own, count
+            without being named.
+
+    Raises:
+        InputError: if no trial has succeeded.
     """
-    if len(study.directions) != 1:
-        raise InputError(f"`study` must have one objective; got {len(study.directions)}. Combine them into one cost.")
-    if pruned not in PRUNED_CHOICES:
-        raise InputError(f"`pruned` must be one of {list(PRUNED_CHOICES)}; got {pruned!r}.")
-    trials = study.get_trials(deepcopy=False)
-    changes = corrections(study)
-    retried = {number for one in trials for number in one.system_attrs.get("retry_history", [])}
+    found = best_of(read(study), constraints, maximize=study.direction == StudyDirection.MAXIMIZE)
+    if found is None:
+        raise InputError("`study` must have a trial that succeeded; got none.")
+    return found
 
-    def counts(trial: FrozenTrial) -> bool:
-        return trial.number not in retried and (learn_from(trial) if callable(learn_from) else learn_from)
 
-    records = [_read_one(trial, changes.get(trial.number, []), counts, pruned) for trial in trials]
-    return sorted(records, key=lambda record: record.number)
+def best_of(records: Sequence[Record], constraints: Sequence[Constraint], *, maximize: bool) -> Record | None:
+    """The best finished record that broke no limit; None without any."""
+    good = [one for one in records if one.status == "finished" and not one.failed_under(constraints)]
+    return min(good, key=lambda one: (-1.0 if maximize else 1.0) * (one.objective or 0.0), default=None)
 
 
 def worth_another_try(records: Sequence[Record]) -> Record | None:
@@ -355,7 +212,10 @@ def worth_another_try(records: Sequence[Record]) -> Record | None:
     return next((record for record in waiting if dict(record.params) not in crashed), None)
 
 
-def _read_one(trial: FrozenTrial, history: Sequence[Mapping[str, Any]], learn_from: Learn, pruned: str) -> Record:
+def read_one(
+    trial: FrozenTrial, history: Sequence[Mapping[str, Any]], learn_from: Learn = True, pruned: str = "ignore"
+) -> Record:
+    """Return one trial with its corrections; what a pruned one says takes the others, see `read`."""
     record = _uncorrected(trial, learn_from, pruned)
     deleted = False
     for entry in history if trial.state.is_finished() else ():
@@ -371,6 +231,7 @@ def _corrected(record: Record, entry: Mapping[str, Any]) -> Record:
         record,
         status="ignored" if transient else entry["status"],
         objective=entry["objective"],
+        estimate=None,
         constraints=_seen(entry["constraints"]),
         reason=entry["reason"],
         transient=transient,
@@ -407,16 +268,33 @@ def _outcome(trial: FrozenTrial, learn_from: Learn, pruned: str) -> tuple[Status
         return "ignored", None, "" if marks[SKIPPED] == "skipped" else str(marks[SKIPPED])
     if trial.state == TrialState.RUNNING:
         return ("pending" if trial.params or SUGGESTION in trial.system_attrs else "ignored"), None, ""
-    if trial.state == TrialState.COMPLETE or (trial.state == TrialState.PRUNED and pruned == "value"):
-        if trial.value is None:
-            return "ignored", None, "pruned without a value"
+    if trial.state == TrialState.COMPLETE:
         return ("finished", trial.value, "") if _usable(trial.value) else ("crashed", None, f"value {trial.value}")
     if trial.state == TrialState.PRUNED:
-        return ("crashed" if pruned == "crash" else "ignored"), None, str(marks.get(CRASH) or "pruned")
+        return _pruned(trial, pruned)
     if trial.state == TrialState.FAIL and not _transient(trial):
         counts = learn_from(trial) if callable(learn_from) else learn_from
         return ("crashed" if counts and trial.params else "ignored"), None, str(marks.get(CRASH) or "")
     return "ignored", None, str(marks.get(TRANSIENT) or "")
+
+
+def _pruned(trial: FrozenTrial, pruned: str) -> tuple[Status, float | None, str]:
+    """The same of a trial that was stopped early: by what it reported last, if it did."""
+    reported, said = _reported(trial), trial.user_attrs.get(CRASH)
+    if not reported:
+        return ("crashed" if pruned == "crash" else "pruned"), None, str(said or "pruned without a value")
+    step = max(reported)
+    where = "" if step == _LAST else f" at step {step}"
+    reason = str(said or f"pruned{where}, value {reported[step]:.6g}")
+    diverged = not _usable(reported[step]) and pruned != "ignore"
+    return ("crashed" if diverged or pruned == "crash" else "pruned"), None, reason
+
+
+def _reported(trial: FrozenTrial) -> Mapping[int, float]:
+    """Values by step; a pruned trial may have a value without a step."""
+    if trial.intermediate_values or trial.state != TrialState.PRUNED or trial.value is None:
+        return trial.intermediate_values
+    return {_LAST: trial.value}
 
 
 def _transient(trial: FrozenTrial) -> bool:
@@ -437,18 +315,18 @@ def _limits(trial: FrozenTrial) -> dict[str, float]:
 
 def _seen(values: Mapping[str, Any]) -> dict[str, float | None]:
     """Constraint values as stored; anything that is not one counts as not seen."""
-    usable = {name: value for name, value in values.items() if value == _VIOLATED or _usable(value)}
-    return {name: None if value == _VIOLATED else float(value) for name, value in usable.items()}
+    usable = {name: value for name, value in values.items() if value == VIOLATED_MARK or _usable(value)}
+    return {name: None if value == VIOLATED_MARK else float(value) for name, value in usable.items()}
 
 
 def _usable(value: object) -> bool:
     return is_number(value) and abs(float(value)) <= _LARGEST  # type: ignore[arg-type]
 
 
-def _checked(objective: Any, values: Mapping[str, Any]) -> tuple[float | None, dict[str, float | None]]:
+def checked(objective: Any, values: Mapping[str, Any]) -> tuple[float | None, dict[str, float | None]]:
     """Validate an outcome as `Optimizer.tell` would, None and "violated" standing for `VIOLATED` too."""
     marks = {
-        name: VIOLATED if value is None or (isinstance(value, str) and value == _VIOLATED) else value
+        name: VIOLATED if value is None or (isinstance(value, str) and value == VIOLATED_MARK) else value
         for name, value in values.items()
     }
     return check_outcome(objective, marks, [Constraint(name) for name in marks])

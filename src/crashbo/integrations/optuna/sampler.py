@@ -13,18 +13,21 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from crashbo.errors import InputError, NumericalError
-from crashbo.integrations.optuna.history import make_optimizer, outputs_of, place, settings_in
+from crashbo.integrations.optuna.branches import choose, find_branch
+from crashbo.integrations.optuna.history import SETTINGS, make_optimizer, place, settings_in
 from crashbo.integrations.optuna.internals import set_system_attribute, set_user_attribute, study_attributes
+from crashbo.integrations.optuna.outputs import outputs_of
 from crashbo.integrations.optuna.records import (
     PRUNED_CHOICES,
     RETRY_OF,
     SUGGESTION,
     Learn,
     Record,
+    best_trial,
     read,
     worth_another_try,
 )
-from crashbo.integrations.optuna.space import Distributions, Translation, declared, infer, translate
+from crashbo.integrations.optuna.space import Distributions, Translation, declared, infer, infer_largest, translate
 from crashbo.optimizer import Optimizer
 from crashbo.options import Options
 from crashbo.outcome import Constraint
@@ -33,6 +36,7 @@ from crashbo.strategies.base import Strategy
 from crashbo.suggestion import Best, Reason, Suggestion
 
 _ROUNDS = 5  # attempts to avoid what another worker suggested at the same moment
+_SKIPS = 20  # how many skipped suggestions are kept away from
 _NEAR = 0.01  # of the unit cube, in every coordinate: the same experiment
 _logger = optuna.logging.get_logger(__name__)
 
@@ -63,8 +67,9 @@ class CrashBOSampler(BaseSampler):
         acquisition: str = "auto",
         options: Options | None = None,
         learn_from: Learn = True,
-        prune_as: str = "ignore",
+        prune_as: str = "estimate",
         independent_sampler: BaseSampler | None = None,
+        space: Mapping[str, BaseDistribution] | None = None,
     ) -> None:
         """Set up; nothing is read yet.
 
@@ -77,8 +82,13 @@ class CrashBOSampler(BaseSampler):
             options: as of `crashbo.Optimizer`.
             learn_from: which failed trials are crashes: all (True), none (False), or those for which this
                 function of the `FrozenTrial` returns True.
-            prune_as: what a pruned trial is: "ignore" it, a "crash", or its last reported "value".
-            independent_sampler: for parameters that not all trials share; None: at random.
+            prune_as: what a pruned trial says: an "estimate" of its cost (by how finished trials went on from the
+                step of its last value), its last "value" as its cost, a "crash", or nothing ("ignore": then the
+                same point may be suggested again and again).
+            independent_sampler: for parameters that not all trials share; None: by a model of the trials that have
+                them, at random while those are few.
+            space: the parameters to suggest together, by name; then the first trials are quasi-random too. None: those
+                all trials share.
         """
         if prune_as not in PRUNED_CHOICES:
             raise InputError(f"`prune_as` must be one of {list(PRUNED_CHOICES)}; got {prune_as!r}.")
@@ -92,8 +102,10 @@ class CrashBOSampler(BaseSampler):
         self._learn_from = learn_from
         self._prune_as = prune_as
         self._independent_sampler = independent_sampler
+        self._space = dict(space or {})
         self._lock = threading.RLock()
         self._last: Optimizer | None = None
+        self._plan: tuple[int, Mapping[str, Any]] = (-1, {})  # for parameters that not all trials share, by trial
 
     @classmethod
     def from_study(cls, study: optuna.Study, *, n_trials: int | None = None, **others: Any) -> "CrashBOSampler":
@@ -102,7 +114,7 @@ class CrashBOSampler(BaseSampler):
         Args:
             study: made by `crashbo new`.
             n_trials: how many trials the study will have, where its options do not say.
-            others: `learn_from`, `prune_as` and `independent_sampler`.
+            others: `learn_from`, `prune_as`, `independent_sampler` and `space`.
         """
         found = settings_in(study_attributes(study))
         options = replace(found.options, n_trials=found.options.n_trials or n_trials)
@@ -116,10 +128,10 @@ class CrashBOSampler(BaseSampler):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_last")}
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_last", "_plan")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.RLock(), _last=None)
+        vars(self).update(state, _lock=threading.RLock(), _last=None, _plan=(-1, {}))
 
     def reseed_rng(self) -> None:
         """Do nothing but pass it on: suggestions differ by the number of the trial already."""
@@ -137,6 +149,17 @@ class CrashBOSampler(BaseSampler):
         records = self._read(study)
         return self._optimizer(study, records, self._translation(study, records), len(records))
 
+    def best_trial(self, study: optuna.Study) -> Record:
+        """Return the best trial that succeeded, corrections applied; `study.best_trial` knows neither.
+
+        Optuna does not know the constraints of `report`, nor what `correct` changed: it may name a trial that violated
+        a limit, or whose value was wrong.
+
+        Raises:
+            InputError: if no trial has succeeded.
+        """
+        return best_trial(study, self._settings.constraints)
+
     def best(self, study: optuna.Study) -> Best:
         """Return the best guess of the model, which `study.best_trial` is not.
 
@@ -149,10 +172,13 @@ class CrashBOSampler(BaseSampler):
         return replace(best, params=translation.outward(best.params))
 
     def _translation(self, study: optuna.Study, records: Sequence[Record]) -> Translation:
-        space = declared(study_attributes(study)) or infer(records)
+        space = self._relative_space(study, records) or infer_largest(records)
         if not space:
             raise InputError("`study` must have a trial with parameters first; got none. Run one.")
         return translate(space)
+
+    def _relative_space(self, study: optuna.Study, records: Sequence[Record]) -> Distributions:
+        return self._space or declared(study_attributes(study)) or infer(records)
 
     def _read(self, study: optuna.Study) -> list[Record]:
         return read(study, learn_from=self._learn_from, pruned=self._prune_as)
@@ -172,7 +198,7 @@ class CrashBOSampler(BaseSampler):
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> Distributions:
         """Return the parameters all trials share, crashed ones included, or those declared for the study."""
         self._refuse_many_objectives(study)
-        return declared(study_attributes(study)) or infer(self._others(study, trial))
+        return self._relative_space(study, self._others(study, trial))
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
@@ -198,7 +224,11 @@ class CrashBOSampler(BaseSampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Suggest one parameter that not all trials share, at random unless there is an independent sampler."""
+        """Suggest one parameter that not all trials share, by a model of those that have it if there are enough.
+
+        The model chooses all parameters those trials share at once; the others are given when they are asked for. With
+        too few trials it is random. An independent sampler of the user's own comes before all that.
+        """
         self._refuse_many_objectives(study)
         again = trial.system_attrs.get(RETRY_OF)
         if again is not None:
@@ -207,9 +237,33 @@ class CrashBOSampler(BaseSampler):
                 return past[param_name]
         sampler = self._independent_sampler
         if sampler is None:
+            planned = self._planned(study, trial, param_name, param_distribution)
+            if param_name in planned:
+                return planned[param_name]
             state = np.random.SeedSequence([self._settings.seed, trial.number, *param_name.encode()])
             sampler = RandomSampler(seed=int(state.generate_state(1)[0]))
         return sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def _planned(
+        self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
+    ) -> Mapping[str, Any]:
+        """What a model says about a parameter that not all trials share; empty if there is none."""
+        with self._lock:
+            number, plan = self._plan
+            if number == trial.number and name in _within(plan, {name: distribution}):
+                return plan
+            suggestion = trial.system_attrs.get(SUGGESTION, {})
+            found = find_branch(self._others(study, trial), name, distribution, trial.params, suggestion)
+            if found is None or not found.enough:
+                return {}
+            maximize = study.direction == StudyDirection.MAXIMIZE
+            try:
+                plan = choose(found, self._settings, maximize=maximize, number=trial.number)
+            except NumericalError as error:
+                _logger.warning(f"The model failed ({error}); {name!r} is random.")
+                return {}
+            self._plan = trial.number, plan
+            return plan
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Pass it on to the independent sampler."""
@@ -241,7 +295,7 @@ class CrashBOSampler(BaseSampler):
         translation: Translation | None,
         skip: int,
     ) -> _Offer:
-        """What to try: what the user enqueued, else a trial that failed in passing, else what the model says.
+        """What to try: what the user enqueued, else a transient trial again, else what the model says.
 
         Workers that had the same idea all drop it; each leaves the next `skip` ideas to those before it, lest
         they meet again.
@@ -258,7 +312,8 @@ class CrashBOSampler(BaseSampler):
         if translation is None:
             return _Offer({}, {"mode": "independent", "why": "no parameters are known yet"})
         optimizer = self._optimizer(study, records, translation, trial.number)
-        suggestion = [_ask(optimizer) for _ in range(skip + 1)][-1]
+        apart = optimizer.with_pending(_skipped(records, translation))
+        suggestion = [_ask(apart) for _ in range(skip + 1)][-1]
         named = outputs_of(records, self._settings.constraints).named
         return _Offer(translation.outward(suggestion) | fixed, _beliefs(suggestion.why, named))
 
@@ -276,6 +331,20 @@ class CrashBOSampler(BaseSampler):
             write(SUGGESTION, translation.pack(offer.params))
 
 
+def optimizer_of(study: optuna.Study) -> Optimizer:
+    """Return a `crashbo.Optimizer` that has seen all trials of a study, whoever sampled them: for limits and pictures.
+
+    Raises:
+        InputError: if the study has several objectives, or no trial with parameters yet.
+    """
+    sampler: Any = study.sampler
+    if not isinstance(sampler, CrashBOSampler):
+        made = SETTINGS in study_attributes(study)
+        sampler = CrashBOSampler.from_study(study) if made else CrashBOSampler(seed=0)
+    found: Optimizer = sampler.optimizer(study)
+    return found
+
+
 def _ask(optimizer: Optimizer) -> Suggestion:
     """The optimizer's suggestion; a quasi-random one where the data are beyond its numbers."""
     try:
@@ -284,6 +353,12 @@ def _ask(optimizer: Optimizer) -> Suggestion:
         _logger.warning(f"The model failed ({error}); this trial is quasi-random.")
         number = optimizer.saved.asked
         return Suggestion(optimizer.space.sobol(number + 1, optimizer.seed)[-1], number, Reason("initial"))
+
+
+def _skipped(records: Sequence[Record], translation: Translation) -> list[dict[str, Any]]:
+    """The last suggestions that nobody wanted: as if they were under way, so that something else is suggested."""
+    found = [place(record, translation) for record in records if record.skipped and not record.deleted]
+    return [one for one in found if one is not None][-_SKIPS:]
 
 
 def _within(params: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Optuna's distributions as CrashBO parameters, and which of them a study has in common."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -28,7 +29,8 @@ class Translation:
     Attributes:
         distributions: by name, sorted.
         space: the same for CrashBO.
-        coded: names of categories whose choices CrashBO cannot hold, such as tuples; it sees their indices.
+        coded: names of categories whose choices CrashBO cannot hold, such as tuples; it sees them as texts, or as
+            their indices if those are not unique.
     """
 
     distributions: Mapping[str, BaseDistribution]
@@ -46,14 +48,29 @@ class Translation:
     def _inner(self, name: str, value: Any) -> Any:
         distribution = self.distributions[name]
         index = distribution.to_internal_repr(value)
-        return int(index) if name in self.coded else distribution.to_external_repr(index)
+        return self._codes(name)[int(index)] if name in self.coded else distribution.to_external_repr(index)
+
+    def _codes(self, name: str) -> Sequence[Any]:
+        """What stands for each choice of a coded category."""
+        parameter = self.space[name]
+        assert isinstance(parameter, Categorical)
+        return parameter.choices
 
     def outward(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return CrashBO's params for Optuna, as native Python values."""
         return {
-            name: self.distributions[name].to_external_repr(value) if name in self.coded else value
+            name: self.distributions[name].to_external_repr(self._codes(name).index(value))
+            if name in self.coded
+            else value
             for name, value in params.items()
         }
+
+    def shown(self, name: str, value: Any) -> Any:
+        """A value of Optuna's for people; one outside its distribution, or of another parameter, as it is."""
+        try:
+            return self._inner(name, value) if name in self.coded else value
+        except ValueError:
+            return str(value)
 
     def pack(self, params: Mapping[str, Any]) -> dict[str, float]:
         """Return Optuna's params as internal numbers, which JSON can hold whatever the choices are."""
@@ -97,7 +114,7 @@ def parameter_of(distribution: BaseDistribution) -> Parameter:
         step = 1 if distribution.log else distribution.step
         return Int(distribution.low, distribution.high, log=distribution.log, step=step)
     if isinstance(distribution, CategoricalDistribution):
-        return _choices(distribution) or Categorical(list(range(len(distribution.choices))))
+        return _choices(distribution) or _codes(distribution)
     raise InputError(f"`distribution` must be float, int or categorical; got {distribution!r}.")
 
 
@@ -107,6 +124,12 @@ def _choices(distribution: CategoricalDistribution) -> Categorical | None:
         return Categorical(list(distribution.choices))
     except InputError:
         return None
+
+
+def _codes(distribution: CategoricalDistribution) -> Categorical:
+    """Texts that stand for choices CrashBO cannot hold; indices, if two look the same."""
+    texts = [str(choice) for choice in distribution.choices]
+    return Categorical(texts if len(set(texts)) == len(texts) else list(range(len(texts))))
 
 
 def distribution_of(parameter: Parameter) -> BaseDistribution:
@@ -143,6 +166,16 @@ def infer(records: Sequence[Record]) -> Distributions:
     shared = set.intersection(*(set(record.distributions) for record in deciding))
     newest = {name: one for record in deciding for name, one in record.distributions.items() if name in shared}
     return {name: one for name, one in sorted(newest.items()) if not one.single() and _possible(one)}
+
+
+def infer_largest(records: Sequence[Record]) -> Distributions:
+    """Return the parameters of the largest group of trials that have the same ones."""
+    groups = Counter(frozenset(record.distributions) for record in records if record.distributions)
+    if not groups:
+        return {}
+    largest = max(groups.values())
+    group = next(names for names, count in groups.items() if count == largest)
+    return infer([record for record in records if frozenset(record.distributions) == group])
 
 
 def _farthest(records: Sequence[Record]) -> list[Record]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.errors import InputError
+from crashbo.problems.pole.arm import follow
 from crashbo.problems.pole.plant import STEP, Plant
 from crashbo.problems.pole.rollout import Outcome, Settings, balance, check_gains, draw_noise
 from crashbo.problems.pole.software import (
@@ -92,7 +93,8 @@ class MujocoRobot:
         self._data = self._mujoco.MjData(self._model)
         self.step = 0
         self.totals = np.zeros(3)
-        self._memory = new_memory()
+        self._memory, self._arm, self._lag = new_memory(), settings.arm.new_memory(), settings.arm.lag
+        self._weights = settings.cost
         pushes, self._errors = draw_noise(settings, seed)
         self._torques = settings.plant.inertia * pushes
         self._record = np.empty((len(self._errors), 5))
@@ -123,11 +125,11 @@ class MujocoRobot:
         u = command(self._memory, gains, position, velocity, FILTERS)
         if rest == 0:
             self._record[row] = angle, rate, position, velocity, u
-        data.ctrl[0] = u
+        data.ctrl[0] = follow(self._arm, u, self._lag)
         data.qfrc_applied[1] = self._torques[self.step]
         self._mujoco.mj_step(self._model, data)
         self.step += 1
-        return account(self.totals, self._memory, data.qpos[0], data.qvel[0], u, limits, rest == 0)
+        return account(self.totals, self._memory, data.qpos[0], data.qvel[0], u, limits, self._weights, rest == 0)
 
 
 def _import_mujoco() -> Any:

@@ -1,4 +1,4 @@
-"""The best of a dense grid over the two tuned weights, computed once by `benchmarks/pole_grid.py`."""
+"""The best of a dense grid over the two weights, and of a random search over five: made by `benchmarks/pole_grid.py`."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class GridReference:
-    """What the grid found.
+    """What the grid found, and the random search over five weights.
 
     Attributes:
         cells: along each side; the params are the cells' centres.
@@ -23,6 +23,8 @@ class GridReference:
         stable_share: of the cells, no roll-out failed.
         safe_value: mean cost of the safe controller.
         largest_value: the highest cost of a roll-out that did not fail.
+        five: params of the best point of the random search over five weights; None without one.
+        five_value, five_std: as for the best cell.
     """
 
     cells: int
@@ -37,6 +39,9 @@ class GridReference:
     stable_share: float
     safe_value: float
     largest_value: float
+    five: dict[str, float] | None
+    five_value: float | None
+    five_std: float | None
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, ready for JSON."""
@@ -44,6 +49,6 @@ class GridReference:
 
 
 @cache
-def grid_reference() -> GridReference:
-    """Return the stored reference."""
-    return GridReference(**json.loads(files(__package__).joinpath("reference.json").read_text()))
+def grid_reference(name: str = "robot2d") -> GridReference:
+    """Return the stored reference of the robot, "robot2d", or of that of version 0.1, "robot2d-v1"."""
+    return GridReference(**json.loads(files(__package__).joinpath("reference.json").read_text())[name])

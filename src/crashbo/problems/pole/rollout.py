@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 
 from crashbo.errors import InputError
 from crashbo.outcome import is_number
+from crashbo.problems.pole.arm import Arm
 from crashbo.problems.pole.lqr import SAFE_GAINS
 from crashbo.problems.pole.plant import STEP, Plant
-from crashbo.problems.pole.software import SAMPLE, SAMPLE_STEPS
+from crashbo.problems.pole.software import COST, SAMPLE, SAMPLE_STEPS, Weights
 from crashbo.safety import Fallback, Phase, SafetyMonitor
 
 Array: TypeAlias = NDArray[np.float64]
 
 FELL, TOO_FAR, TOO_FAST = "pole fell", "end-effector too far", "acceleration too high"
+_TAP_STEPS = 20
 SIGNALS = ("angle", "reach", "acceleration")
 
 MONITOR = SafetyMonitor(
@@ -40,6 +42,12 @@ class Settings:
         process_noise: white noise on the pole's angular acceleration, rad/s^2 per root Hz.
         sensor_noise: of an angle reading, rad.
         plant: the pole.
+        arm: how the hand follows the command.
+        angle_offset: of every angle reading, rad: the robot's idea of upright is off by it.
+        tap: how fast each tap sets the pole turning, rad/s; they come from both sides in turn.
+        tap_interval: between taps, s; the first comes after half of it.
+        cost: weights on angle, rate, position, velocity and command.
+        safe_gains: of the controller that takes over after a failure.
         monitor: limits on "angle", "reach" and "acceleration".
         recover: whether to run the safe controller after a failure.
     """
@@ -48,16 +56,30 @@ class Settings:
     process_noise: float = 0.03
     sensor_noise: float = 5.2e-5
     plant: Plant = field(default_factory=Plant)
+    arm: Arm = field(default_factory=Arm)
+    angle_offset: float = 0.0
+    tap: float = 0.0
+    tap_interval: float = 5.0
+    cost: Weights = COST
+    safe_gains: tuple[float, ...] = tuple(SAFE_GAINS.tolist())
     monitor: SafetyMonitor = MONITOR
     recover: bool = True
 
     def __post_init__(self) -> None:
         if not (is_number(self.duration) and SAMPLE <= self.duration <= 3600):
             raise InputError(f"`duration` must lie between {SAMPLE} and 3600 s; got {self.duration!r}.")
-        for name in ("process_noise", "sensor_noise"):
+        for name in ("process_noise", "sensor_noise", "tap"):
             value = getattr(self, name)
             if not (is_number(value) and math.isfinite(value) and value >= 0):
                 raise InputError(f"`{name}` must be a finite number >= 0; got {value!r}.")
+        for name, count in (("cost", 5), ("safe_gains", 4)):
+            values = getattr(self, name)
+            if len(values) != count or not all(is_number(one) and math.isfinite(one) for one in values):
+                raise InputError(f"`{name}` must be {count} finite numbers; got {values!r}.")
+        if not (is_number(self.angle_offset) and math.isfinite(self.angle_offset)):
+            raise InputError(f"`angle_offset` must be a finite number; got {self.angle_offset!r}.")
+        if not (is_number(self.tap_interval) and self.tap_interval >= 2 * _TAP_STEPS * STEP):
+            raise InputError(f"`tap_interval` must be at least {2 * _TAP_STEPS * STEP} s; got {self.tap_interval!r}.")
         if set(self.monitor.limits) != set(SIGNALS):
             raise InputError(f"`monitor` must limit {', '.join(SIGNALS)}; got {sorted(self.monitor.limits)}.")
 
@@ -152,17 +174,30 @@ def draw_noise(settings: Settings, seed: int) -> tuple[Array, Array]:
     rng = np.random.default_rng(seed)
     steps = settings.steps + settings.recovery_steps
     pushes = rng.normal(0.0, settings.process_noise / math.sqrt(STEP), steps)
-    return pushes, rng.normal(0.0, settings.sensor_noise, steps // SAMPLE_STEPS)
+    pushes += taps(settings, steps)
+    return pushes, rng.normal(settings.angle_offset, settings.sensor_noise, steps // SAMPLE_STEPS)
+
+
+def taps(settings: Settings, steps: int) -> Array:
+    """Return the angular acceleration of the taps in every step, each spread over 20 ms."""
+    found = np.zeros(steps)
+    if settings.tap:
+        every, side = round(settings.tap_interval / STEP), 1.0
+        for first in range(every // 2, settings.steps, every):
+            found[first : first + _TAP_STEPS] = side * settings.tap / (_TAP_STEPS * STEP)
+            side = -side
+    return found
 
 
 def balance(robot: Robot, gains: Array, settings: Settings) -> Outcome:
     """Let a robot balance with the given gains until the time is over or a limit is reached."""
     robot.run(gains, np.array([settings.monitor.limits[name] for name in SIGNALS]), settings.steps)
     seconds, totals = robot.step * STEP, robot.totals.copy()
-    fallback = Fallback(settings.monitor, gains, SAFE_GAINS)
+    safe = np.array(settings.safe_gains)
+    fallback = Fallback(settings.monitor, gains, safe)
     fallback.update(seconds, _signals(robot))
     if fallback.failed and settings.recover:
-        _recover(robot, fallback)
+        _recover(robot, fallback, safe)
     return Outcome(
         cost=None if fallback.failed else float(totals[0]) / seconds,
         reason=fallback.reason,
@@ -174,11 +209,11 @@ def balance(robot: Robot, gains: Array, settings: Settings) -> Outcome:
     )
 
 
-def _recover(robot: Robot, fallback: Fallback[Array]) -> None:
+def _recover(robot: Robot, fallback: Fallback[Array], safe: Array) -> None:
     """Run the safe controller, sample by sample, until balance is back or the emergency stop ends it."""
     free = np.full(len(SIGNALS), np.inf)
     while fallback.phase is Phase.RECOVERING:
-        robot.run(SAFE_GAINS, free, SAMPLE_STEPS - robot.step % SAMPLE_STEPS)
+        robot.run(safe, free, SAMPLE_STEPS - robot.step % SAMPLE_STEPS)
         fallback.update(robot.step * STEP, _signals(robot))
 
 

@@ -5,6 +5,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.problems.pole.arm import Lag, follow
 from crashbo.problems.pole.compiled import compiled
 from crashbo.problems.pole.plant import STEP, pole_step
 from crashbo.problems.pole.rollout import Outcome, Settings, balance, check_gains, draw_noise
@@ -14,6 +15,7 @@ from crashbo.problems.pole.software import (
     READING,
     SAMPLE_STEPS,
     Filters,
+    Weights,
     account,
     command,
     new_memory,
@@ -47,8 +49,8 @@ class SimulatedRobot:
         """
         self.step = 0
         self.totals = np.zeros(3)
-        self._state, self._memory = np.zeros(4), new_memory()
-        self._rates = settings.plant.rates
+        self._state, self._memory, self._arm = np.zeros(4), new_memory(), settings.arm.new_memory()
+        self._fixed = settings.plant.rates, settings.arm.lag, settings.cost, FILTERS
         self._pushes, self._errors = draw_noise(settings, seed)
         self._record = np.empty((len(self._errors), 5))
 
@@ -67,9 +69,8 @@ class SimulatedRobot:
         pushes = self._pushes[self.step : self.step + steps]
         errors, record = self._errors[_samples(self.step) :], self._record[_samples(self.step) :]
         phase = self.step % SAMPLE_STEPS
-        self.step += advance(
-            self._state, self._memory, self.totals, record, gains, limits, pushes, errors, phase, self._rates, FILTERS
-        )
+        places = self._state, self._memory, self._arm, self.totals, record
+        self.step += advance(*places, gains, limits, pushes, errors, phase, *self._fixed)
 
 
 def _samples(steps: int) -> int:
@@ -81,6 +82,7 @@ def _samples(steps: int) -> int:
 def advance(
     state: Array,
     memory: Array,
+    arm: Array,
     totals: Array,
     record: Array,
     gains: Array,
@@ -89,6 +91,8 @@ def advance(
     errors: Array,
     phase: int,
     rates: tuple[float, float, float],
+    lag: Lag,
+    weights: Weights,
     filters: Filters,
 ) -> int:
     """Run plant and software for as many steps as there are pushes, or until a limit is reached.
@@ -96,6 +100,7 @@ def advance(
     Args:
         state: angle, rate, position, velocity; changed.
         memory: of the software; changed.
+        arm: its memory; changed.
         totals: summed cost, largest reach, largest acceleration; changed.
         record: state and command at each sample; filled from its first row on.
         gains: four.
@@ -104,6 +109,8 @@ def advance(
         errors: of the angle readings, one per sample.
         phase: steps since the last sample began.
         rates: of the plant.
+        lag: of the arm.
+        weights: of the cost.
         filters: of the software.
 
     Returns:
@@ -119,9 +126,10 @@ def advance(
             record[row, :4] = state
             record[row, 4] = u
             row += 1
-        state[0], state[1] = pole_step(state[0], state[1], u, pushes[step], rates)
-        state[2] += STEP * state[3] + 0.5 * STEP * STEP * u
-        state[3] += STEP * u
-        if not account(totals, memory, state[2], state[3], u, limits, sampling):
+        moved = follow(arm, u, lag)
+        state[0], state[1] = pole_step(state[0], state[1], moved, pushes[step], rates)
+        state[2] += STEP * state[3] + 0.5 * STEP * STEP * moved
+        state[3] += STEP * moved
+        if not account(totals, memory, state[2], state[3], u, limits, weights, sampling):
             return step + 1
     return len(pushes)

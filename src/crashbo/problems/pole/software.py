@@ -29,10 +29,9 @@ READING, ANGLE, RATE, INTEGRAL, ACCELERATION = range(5)
 _ANGLE_FILTER, _RATE_FILTER, _ACCELERATION_FILTER = 5, 7, 9
 
 
-COST_STATE = (1.0, 6.0, 1.0, 1.0)
-"""Weights of the cost on angle, rate, position and velocity, as the robot knows them."""
-COST_INPUT = 0.25
-"""And on the acceleration it follows."""
+Weights: TypeAlias = tuple[float, float, float, float, float]
+COST: Weights = (1.0, 6.0, 1.0, 1.0, 0.25)
+"""The paper's weights of the cost on angle, rate, position and velocity, as the robot knows them, and on the command."""
 
 
 class Filters(NamedTuple):
@@ -99,7 +98,14 @@ def command(memory: Array, gains: Array, position: float, velocity: float, filte
 
 @compiled
 def account(
-    totals: Array, memory: Array, position: float, velocity: float, u: float, limits: Array, sampling: bool
+    totals: Array,
+    memory: Array,
+    position: float,
+    velocity: float,
+    u: float,
+    limits: Array,
+    weights: Weights,
+    sampling: bool,
 ) -> bool:
     """Add up cost and largest values after a step; return whether all is within the limits.
 
@@ -108,15 +114,16 @@ def account(
         memory: of the software.
         position, velocity, u: of the end-effector.
         limits: on angle reading, reach and acceleration.
+        weights: of the cost.
         sampling: whether this step began a sample: the cost is summed over samples.
     """
     if sampling:
         totals[0] += (
-            COST_STATE[0] * memory[ANGLE] ** 2
-            + COST_STATE[1] * memory[RATE] ** 2
-            + COST_STATE[2] * position**2
-            + COST_STATE[3] * velocity**2
-            + COST_INPUT * u**2
+            weights[0] * memory[ANGLE] ** 2
+            + weights[1] * memory[RATE] ** 2
+            + weights[2] * position**2
+            + weights[3] * velocity**2
+            + weights[4] * u**2
         )
     reach, acceleration = abs(position), abs(memory[ACCELERATION])
     totals[1] = max(totals[1], reach)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from crashbo.errors import InputError
 from crashbo.outcome import CRASHED, VIOLATED, Constraint, Label
+from crashbo.problems.pole.arm import Arm
 from crashbo.problems.pole.lqr import lqr_gains
 from crashbo.problems.pole.mujoco import mujoco_rollout
 from crashbo.problems.pole.rollout import MONITOR, TOO_FAR, Outcome, Settings
@@ -23,26 +24,60 @@ from crashbo.space import Space
 Array: TypeAlias = NDArray[np.float64]
 
 CENTIMETRES = 100.0
-DURATION = 45.0
-"""Of a roll-out, s: the longest of the robot's. At 20 s the same controller's costs differ by 14 %, at 45 s by 9 %."""
+ARM_LENGTH = 0.6
+"""How far the hand can move from its place at all, m."""
+ROBOT = Settings(
+    duration=30.0,
+    process_noise=0.0015,
+    arm=Arm(frequency=10.0, damping=0.5, delay=0.02),
+    angle_offset=0.0015,
+    tap=0.04,
+    cost=(0.1, 0.5, 20.0, 0.1, 0.02),
+    safe_gains=(-24.365, -3.941, -0.596, -1.457),
+)
+"""The robot that is tuned: a lagging arm, an angle sensor that is off, taps on the pole; docs/robot.md says why."""
+ROBOT_V1 = Settings(duration=45.0)
+"""The robot of version 0.1: an arm without lag and delay, white noise alone, the paper's cost."""
 _ROLLOUTS: dict[str, Callable[[object, int, Settings | None], Outcome]] = {
     "simulation": rollout,
     "mujoco": mujoco_rollout,
 }
 
 
-def weights(params: Mapping[str, Any]) -> tuple[list[float], float]:
+@dataclass(frozen=True)
+class Ranges:
+    """Which powers of ten a parameter from 0 to 1 runs through.
+
+    Attributes:
+        state: exponents at 0 and 1 of a weight on the state.
+        control: exponents at 0 and 1 of the weight on the input.
+    """
+
+    state: tuple[float, float] = (-1.0, 1.0)
+    control: tuple[float, float] = (-1.75, 1.0)
+
+
+PAPER_RANGES = Ranges(state=(0.0, 4.0), control=(-2.0, 2.0))
+
+
+def weights(params: Mapping[str, Any], ranges: Ranges | None = None) -> tuple[list[float], float]:
     """Return the design weights on the state and on the input, for two parameters or five.
 
-    Math: two: `W_s = diag(1, 10^(4 x1), 1, 1)`, `W_u = 10^(4 x2 - 2)`;
-    five: `W_s = diag(10^(4 x1), ..., 10^(4 x4))`, `W_u = 10^(4 x5 - 2)`
+    Math: two: `W_s = diag(1, w(x1), 1, 1)`, `W_u = w_u(x2)`; five: `W_s = diag(w(x1), ..., w(x4))`, `W_u = w_u(x5)`;
+    `w` and `w_u` are powers of ten, exponents linear in x as `ranges` says
     """
+    ranges = ranges or Ranges()
     x = [float(params[f"x{i + 1}"]) for i in range(len(params))]
     if len(x) == 2:
-        return [1.0, 10.0 ** (4 * x[0]), 1.0, 1.0], 10.0 ** (4 * x[1] - 2)
+        return [1.0, _power(x[0], ranges.state), 1.0, 1.0], _power(x[1], ranges.control)
     if len(x) == 5:
-        return [10.0 ** (4 * one) for one in x[:4]], 10.0 ** (4 * x[4] - 2)
+        return [_power(one, ranges.state) for one in x[:4]], _power(x[4], ranges.control)
     raise InputError(f"`params` must be x1 and x2, or x1 to x5; got {sorted(params)}.")
+
+
+def _power(x: float, exponents: tuple[float, float]) -> float:
+    low, high = exponents
+    return 10.0 ** (low + (high - low) * x)
 
 
 @dataclass(frozen=True)
@@ -72,14 +107,16 @@ class PoleTuning:
         physics: "simulation" or "mujoco".
         settings: of the experiment.
         reach_limit: hidden limit of the reach where that is a constraint, m.
+        ranges: of the weights.
     """
 
     name: str
     dimension: int = 2
     mixed: bool = False
     physics: Literal["simulation", "mujoco"] = "simulation"
-    settings: Settings = field(default_factory=lambda: Settings(duration=DURATION))
+    settings: Settings = ROBOT
     reach_limit: float = MONITOR.limits["reach"]
+    ranges: Ranges = Ranges()
 
     def __post_init__(self) -> None:
         if self.dimension not in (2, 5):
@@ -104,7 +141,7 @@ class PoleTuning:
 
     def gains(self, params: Mapping[str, Any]) -> Array:
         """Return the controller of the params."""
-        return lqr_gains(*weights(self.space.validate(params)))
+        return lqr_gains(*weights(self.space.validate(params), self.ranges))
 
     def rollout(self, params: Mapping[str, Any], seed: int) -> Outcome:
         """Try the params on the robot."""
@@ -175,17 +212,20 @@ def repeat(tuning: PoleTuning, params: Mapping[str, Any], seeds: "list[int] | ra
 
 
 def going_on(settings: Settings) -> Settings:
-    """The same experiment, which a large reach does not end before the emergency stop."""
+    """The same experiment, which a large reach does not end before the arm does."""
     monitor = settings.monitor
-    return replace(settings, monitor=replace(monitor, limits={**monitor.limits, "reach": monitor.stops["reach"]}))
+    limits, stops = ({**one, "reach": ARM_LENGTH} for one in (monitor.limits, monitor.stops))
+    return replace(settings, monitor=replace(monitor, limits=limits, stops=stops))
 
 
 POLES = {
     tuning.name: tuning
     for tuning in (
         PoleTuning("robot2d"),
-        PoleTuning("robot2d-mixed", mixed=True, settings=going_on(Settings(duration=DURATION))),
+        PoleTuning("robot2d-mixed", mixed=True, settings=going_on(ROBOT), reach_limit=0.05),
         PoleTuning("robot5d", dimension=5),
         PoleTuning("robot2d-mujoco", physics="mujoco"),
+        PoleTuning("robot2d-v1", settings=ROBOT_V1, ranges=PAPER_RANGES),
+        PoleTuning("robot5d-v1", dimension=5, settings=ROBOT_V1, ranges=PAPER_RANGES),
     )
 }

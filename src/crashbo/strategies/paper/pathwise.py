@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from crashbo.gp.kernel import KernelName, correlation, spectral_shape, squared_distance
 from crashbo.strategies.maximise import sobol
-from crashbo.strategies.paper.gpcr import GPCR
+from crashbo.strategies.paper.model import GPCR
 from crashbo.strategies.paper.virtual import Round
 
 Array = NDArray[np.float64]
@@ -58,31 +58,32 @@ def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator)
     Math: f = f_prior + k(., rows) (b - G (f_prior(rows) + e)),  e ~ N(0, noise or 1 / precision),
         b the posterior's weights, G as in `Posterior`
     """
-    posterior, at = model.posterior, model.posterior.at
-    rows, deviation = posterior.rows, float(at.mixing[0, 0, 0])
-    frequencies = rng.standard_normal((features, rows.X.shape[-1]))
-    shape = spectral_shape(model.prior.kernel)
+    X, deviation, lengthscale = model.posterior.rows.X, model.deviation, model.posterior.at.lengthscale[0, 0]
+    frequencies = rng.standard_normal((features, X.shape[-1]))
+    shape = spectral_shape(model.point.kernel)
     if math.isfinite(shape):  # a Matern spectrum is a Student t: a Gaussian over the root of a chi-squared
         frequencies /= np.sqrt(rng.gamma(shape, 1 / shape, (features, 1)))
-    frequencies /= at.lengthscale[0, 0]
+    frequencies /= lengthscale
     phases = rng.uniform(0, 2 * math.pi, features)
     weights = deviation * math.sqrt(2 / features) * rng.standard_normal((count, features))
-    prior = weights @ np.cos(rows.X @ frequencies.T + phases).T
-    update = deviation**2 * _update(model, prior, rng)
-    return Paths(frequencies, phases, weights, rows.X, update, at.lengthscale[0, 0], model.prior.kernel)
+    prior = weights @ np.cos(X @ frequencies.T + phases).T
+    update = deviation * _update(model, prior / deviation, rng)
+    return Paths(frequencies, phases, weights, X, update, lengthscale, model.point.kernel)
 
 
 def _update(model: GPCR, prior: Array, rng: np.random.Generator) -> Array:
-    """Weights of the trials' covariances, `s x n`, given the prior draws there."""
+    """Weights of the trials' correlations, `s x n`, given the latent's prior draws there."""
     posterior = model.posterior
     rows, k, half = posterior.rows, posterior.rows.n_values, posterior.half()[0]
+    mixing = posterior.at.mixing[0, rows.output, 0]
     precision = posterior.ep.precision[0]
     used = precision > 0  # a label without precision has no row in G
     variance = np.concatenate([posterior.at.row_noise(rows)[0], 1 / np.where(used, precision, 1.0)])
-    noise = np.sqrt(variance) * rng.standard_normal((len(prior), len(variance)))
+    drawn = rng.standard_normal((len(prior), len(variance)))
+    order = np.concatenate([np.arange(k), k + np.argsort(np.argsort(rows.label_point))])  # drawn in the trials' order
+    noise = np.sqrt(variance) * drawn[:, order]
     noise[:, k:][:, ~used] = 0.0
-    drawn = prior[:, rows.point] + noise
-    moved = posterior.weights[0] - (drawn @ half.T) @ half
+    moved = mixing * (posterior.weights[0] - ((mixing * prior[:, rows.point] + noise) @ half.T) @ half)
     return np.asarray(moved @ rows.incidence)
 
 
@@ -109,7 +110,7 @@ class PathwiseMinimum:
         self, objective: GPCR, constraints: Sequence[GPCR], count: int, rng: np.random.Generator, valid: Round
     ) -> Array:
         """See `VirtualMinimum`."""
-        d = objective.data.X.shape[-1]
+        d = objective.models.block.X.shape[-1]
         cost = draw_paths(objective, count, self.features, rng)
         others = [(draw_paths(one, count, self.features, rng), one.threshold) for one in constraints]
 
@@ -121,7 +122,7 @@ class PathwiseMinimum:
 
         # Stretched a little, so that the faces, where minima like to be, are looked at too.
         spread = np.clip((sobol(self.raw, d, int(rng.integers(2**31))) - 0.5) * 1.1 + 0.5, 0.0, 1.0)
-        X = valid(np.concatenate([spread, objective.data.X]))
+        X = valid(np.concatenate([spread, objective.models.block.X]))
         best, value = _better(np.broadcast_to(X, (count, *X.shape)), *rank(X))
         radius, local = 0.5 / self.raw ** (1 / d) + 0.05, self.local + 3 * d
         for _ in range(self.rounds + d // 3):

@@ -1,8 +1,7 @@
-"""mES and mESCO with the mode switch, equations (20) to (22); maximised in the log domain."""
+"""mES and mESCO with the mode switch, equations (20) to (22), in the log domain."""
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,16 +9,12 @@ from scipy.special import logsumexp
 
 from crashbo.gp.information import log_information
 from crashbo.gp.prediction import Prediction
-from crashbo.history import History
-from crashbo.strategies.maximise import Effort, Maximum, Rounding, maximise, sobol
-from crashbo.strategies.paper.pathwise import PathwiseMinimum
-from crashbo.strategies.paper.surrogate import PaperModels
-from crashbo.strategies.paper.virtual import VirtualMinimum
+from crashbo.gp.truncation import truncation
+from crashbo.strategies.averaged import Output
+from crashbo.strategies.paper.model import PaperModels
 
 Array = NDArray[np.float64]
-_STEPS = 200  # virtual evaluations of a local search, at least
-_EFFORT = Effort(starts=6, iterations=40, evaluations=120, precision=1e-9)
-_NEAR = np.array([0.003, 0.02, 0.1]).reshape(3, 1, 1)  # distances from the trials that a search looks at too
+_CERTAIN = 1e3  # standard deviations below a limit beyond which nothing changes
 
 
 def log_mes(mean: Array, deviation: Array, minima: Array) -> tuple[Array, Array, Array]:
@@ -40,141 +35,65 @@ def log_mes(mean: Array, deviation: Array, minima: Array) -> tuple[Array, Array,
     return total - math.log(len(minima)), pulled.sum(0) / deviation, -(pulled * t).sum(0) / deviation
 
 
-def look(history: History, rounding: Rounding, seed: int, raw: int) -> Array:
-    """Points for a first look: quasi-random ones all over the cube, the trials, and points around them."""
-    spread, near = sobol(raw, history.space.dimension, seed), history.points
-    noise = np.random.default_rng(seed).standard_normal((3, *near.shape))
-    around = np.clip(near + _NEAR * noise, 0.0, 1.0).reshape(-1, near.shape[-1])
-    return rounding(np.concatenate([spread, near, around]))
+def log_success_slope(output: Output, q: Prediction) -> Array:
+    """Gradient by the points, `p x d`, of the log probability that an output holds, equation (17).
+
+    Math: log Phi(z),  z = (c - mean) / deviation of the margin
+    """
+    by_mean, by_variance = np.zeros_like(q.mean), np.zeros_like(q.mean)
+    deviation = np.sqrt(q.variance[:, 1:])
+    z = np.minimum((output.thresholds - q.mean[:, 1:]) / deviation, _CERTAIN)
+    hazard = truncation(z).hazard
+    by_mean[:, 1:] = -hazard / deviation
+    by_variance[:, 1:] = -0.5 * hazard * z / q.variance[:, 1:]
+    return q.pull(by_mean, by_variance)
 
 
 @dataclass(frozen=True)
-class SuccessScore:
-    """Probability of success: the second mode of equation (20)."""
+class PaperScore:
+    """What equation (20) maximises: mES times the probability that all constraints hold, or that of success alone.
 
-    models: PaperModels
-    mode: str = "success"
-
-    def __call__(self, X: Array) -> Array:
-        return np.exp(self.log(X))
-
-    def log(self, X: Array) -> Array:
-        """Log scores at `p x d`."""
-        return self.models.log_success(X)[0]
-
-    def with_slope(self, X: Array) -> tuple[Array, Array]:
-        """Log scores at `p x d` and their gradients."""
-        return self.models.log_success(X, slope=True)[:2]
-
-    def gain(self, X: Array) -> Array | None:
-        """Nothing but success counts."""
-        return None
-
-
-@dataclass(frozen=True)
-class EntropyScore:
-    """mES times the probability that all constraints hold: the first mode of equation (20), and (22).
-
-    The objective's own crashes are absorbed by its model and are not multiplied.
+    The objective's own crashes are absorbed by its model; mES is not multiplied with their probability.
 
     Attributes:
         models: with pending trials believed to return their mean.
-        minima: `S`, samples of the minimum, constrained for mESCO.
-        mode: "mes" or "mesco".
+        mode: "mes", "mesco", or "success".
+        minima: `S`, samples of the minimum, constrained for mESCO; None while success alone counts.
     """
 
     models: PaperModels
-    minima: Array
-    mode: str
+    mode: str = "success"
+    minima: Array | None = None
 
     def __call__(self, X: Array) -> Array:
         return np.exp(self.log(X))
 
-    def log(self, X: Array) -> Array:
-        """Log scores at `p x d`."""
-        return self._information(self.models.objective.predictor(X))[0] + self.models.log_constraints(X)[0]
-
     def gain(self, X: Array) -> Array | None:
         """mES alone: what a picture of the unconstrained acquisition shows."""
-        return np.exp(self._information(self.models.objective.predictor(X))[0])
+        if self.minima is None:
+            return None
+        return np.exp(self._information(self.models.objective.predictor(X), self.minima)[0])
+
+    def log(self, X: Array) -> Array:
+        """Log scores at `p x d`."""
+        q = self.models.objective.predictor(X)
+        own = self.models.objective.log_held(q)[0] if self.minima is None else self._information(q, self.minima)[0]
+        return own + sum(one.log_held(one.predictor(X))[0] for one in self.models.constraints.values())
 
     def with_slope(self, X: Array) -> tuple[Array, Array]:
         """Log scores at `p x d` and their gradients."""
         q = self.models.objective.predictor(X)
-        value, by_mean, by_deviation = self._information(q)
-        held, by_point = self.models.log_constraints(X, slope=True)
-        by_variance = 0.5 * by_deviation / np.sqrt(q.variance[0, 0])
-        return value + held, by_point + q.pull(by_mean[None, None], by_variance[None, None])
+        if self.minima is None:
+            value, gradient = self.models.objective.log_held(q)[0], log_success_slope(self.models.objective, q)
+        else:
+            value, slope_by_mean, slope_by_deviation = self._information(q, self.minima)
+            by_mean, by_variance = np.zeros_like(q.mean), np.zeros_like(q.mean)
+            by_mean[0, 0], by_variance[0, 0] = slope_by_mean, 0.5 * slope_by_deviation / np.sqrt(q.variance[0, 0])
+            gradient = q.pull(by_mean, by_variance)
+        for one in self.models.constraints.values():
+            held = one.predictor(X)
+            value, gradient = value + one.log_held(held)[0], gradient + log_success_slope(one, held)
+        return value, gradient
 
-    def _information(self, q: Prediction) -> tuple[Array, Array, Array]:
-        return log_mes(q.mean[0, 0], np.sqrt(q.variance[0, 0]), self.minima)
-
-
-@dataclass(frozen=True)
-class Decision:
-    """From the models to what is maximised, for one suggestion.
-
-    Attributes:
-        history: everything so far.
-        known: the models, without pending trials.
-    """
-
-    history: History
-    known: PaperModels
-
-    @cached_property
-    def rounding(self) -> Rounding:
-        """To valid points."""
-        return Rounding(self.history.space)
-
-    @cached_property
-    def models(self) -> PaperModels:
-        """With pending trials believed to return their mean."""
-        return self.known.believing(self.history.pending_points)
-
-    @cached_property
-    def points(self) -> Array:
-        """For a first look."""
-        seed = int(self.history.generator(0).integers(2**31))
-        return look(self.history, self.rounding, seed, self.history.options.raw)
-
-    @cached_property
-    def safest(self) -> Maximum:
-        """The point most likely to succeed, found by a global search."""
-        score = SuccessScore(self.models)
-        return self.maximum(score)
-
-    @cached_property
-    def score(self) -> SuccessScore | EntropyScore:
-        """Success alone while no point reaches 1 - delta, else mES or mESCO."""
-        least = math.log1p(-self.history.options.delta)
-        seen = self.models.log_success(self.points)[0].max()
-        if seen < least and self.safest.value < least:
-            return SuccessScore(self.models)
-        name = self.acquisition
-        return EntropyScore(self.models, self._minima(constrained=name == "mesco"), name)
-
-    @property
-    def acquisition(self) -> str:
-        """The name; "auto" is mESCO with constraints and mES without."""
-        chosen = self.history.acquisition
-        return chosen if chosen != "auto" else "mesco" if self.history.constraints else "mes"
-
-    def _minima(self, *, constrained: bool) -> Array:
-        options = self.history.options
-        sampler = (
-            PathwiseMinimum()
-            if options.sampler == "pathwise"
-            else VirtualMinimum(options.starts, 2 * max(options.starts, _STEPS))
-        )
-        limits = list(self.models.constraints.values()) if constrained else []
-        return sampler(self.models.objective, limits, options.samples, self.history.generator(1), self.rounding)
-
-    def maximum(self, score: SuccessScore | EntropyScore) -> Maximum:
-        """The best point of a score, its value in logs."""
-        return maximise(score.log, score.with_slope, self.points, self.rounding, effort=_EFFORT)
-
-    def choose(self) -> Maximum:
-        """The next point."""
-        score = self.score
-        return self.safest if isinstance(score, SuccessScore) else self.maximum(score)
+    def _information(self, q: Prediction, minima: Array) -> tuple[Array, Array, Array]:
+        return log_mes(q.mean[0, 0], np.sqrt(q.variance[0, 0]), minima)

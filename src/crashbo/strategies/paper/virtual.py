@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 from scipy.optimize import minimize
 
 from crashbo.gp.kernel import correlation, squared_distance
-from crashbo.strategies.paper.gpcr import GPCR
+from crashbo.strategies.paper.model import GPCR
 
 Array = NDArray[np.float64]
 Round = Callable[[Array], Array]
@@ -30,8 +30,7 @@ class VirtualFunction:
     def __init__(self, model: GPCR, rng: np.random.Generator, capacity: int = 128) -> None:
         at, predictor = model.posterior.at, model.predictor
         self.rng, self.noise = rng, model.noise
-        self.lengthscale, self.kernel = at.lengthscale[0, 0], model.prior.kernel
-        self.deviation = float(at.mixing[0, 0, 0])
+        self.lengthscale, self.kernel, self.deviation = at.lengthscale[0, 0], model.point.kernel, model.deviation
         self.trials = len(predictor.X)
         self.whitener = self.deviation * predictor.whiteners[0][0]
         self.weights = self.deviation * predictor.weights[0][0]
@@ -224,9 +223,10 @@ class VirtualMinimum:
         finite = [one for one in constraints if math.isfinite(one.threshold)]
         others = [(VirtualFunction(one, rng), one.threshold) for one in finite]
         search = _Search(cost, others, valid, self.step)
-        if objective.data.any_stable:
-            search.look(objective.data.X[objective.data.observed])
-        points = rng.random((self.starts, objective.data.X.shape[-1]))
+        block = objective.models.block
+        if len(block.values):
+            search.look(block.X[block.value_point])
+        points = rng.random((self.starts, block.X.shape[-1]))
         start = points[search.look(valid(points))] if self.starts > 1 else points[0]
         search.run(start, self.evaluations - (self.starts if self.starts > 1 else 0), self.precision)
         return search.best[1] * cost.deviation

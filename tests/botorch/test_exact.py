@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal, norm, truncnorm
 
 from crashbo import InputError, NumericalError
-from crashbo.gp.exact import exact_truncation
+from crashbo.botorch.exact import exact_truncation
 from tests.helpers import make_labels, random_covariance
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crashbo.errors import InputError
-from crashbo.options import options_from_json
+from crashbo.integrations.stored import options_from_json
 from crashbo.outcome import Constraint, is_number
 from crashbo.space import Space
 from crashbo.suggestion import Reason

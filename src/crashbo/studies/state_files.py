@@ -1,47 +1,25 @@
-"""The state of an optimizer: frozen, as plain JSON, and in files."""
+"""The state of an optimizer as plain JSON, and in files."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crashbo.durable import write_whole
 from crashbo.errors import InputError
-from crashbo.options import options_from_json
+from crashbo.integrations.stored import options_from_json, strategy_in
 from crashbo.outcome import Constraint, Trial
-from crashbo.settings import Settings, strategy_in
+from crashbo.settings import Settings
 from crashbo.space import Space
-from crashbo.state import check_state, read_state
-from crashbo.suggestion import Reason, Suggestion
+from crashbo.studies.durable import check_writable as check_writable
+from crashbo.studies.durable import write_whole
+from crashbo.studies.state_fields import check_state, read_state
+from crashbo.suggestion import Reason, Saved, Suggestion
 
 if TYPE_CHECKING:
     from crashbo.strategies.base import Strategy
 
 _FORMAT, _FIRST_FORMAT = 2, 1  # the first one is that of version 0.1
-
-
-@dataclass(frozen=True)
-class Saved:
-    """All that makes an optimizer what it is.
-
-    Attributes:
-        space: the parameters.
-        settings: everything else it was told when it was made.
-        initial_points: suggested first, in this order.
-        asked: how many suggestions were made.
-        trials: finished ones, in the order told.
-        pending: suggestions that are out.
-        errors: in words, of those among them that ended in an error of the program itself, by number.
-    """
-
-    space: Space
-    settings: Settings
-    initial_points: Sequence[Mapping[str, Any]] = ()
-    asked: int = 0
-    trials: Sequence[Trial] = ()
-    pending: Sequence[Suggestion] = ()
-    errors: Mapping[int, str] = field(default_factory=dict)
 
 
 def to_json(saved: Saved) -> dict[str, Any]:
@@ -131,3 +109,33 @@ def write_file(path: Path, saved: Saved) -> None:
 def read_file(path: Path, strategy: "Strategy | None" = None) -> Saved:
     """Read a state from a file; see `from_json`."""
     return from_json(read_state(path), strategy)
+
+
+def resume(path: Path, wanted: Saved | None, strategy: "Strategy | None", n_trials: int | None) -> Saved:
+    """Read a state to go on with, for as many trials as today's call says.
+
+    Args:
+        path: the file.
+        wanted: a state of the problem that it must belong to; None: of whichever it is.
+        strategy: the object, if it was one of the user's own.
+        n_trials: in total.
+
+    Raises:
+        InputError: if it belongs to another problem.
+    """
+    saved = read_file(path, strategy)
+    saved = replace(saved, settings=replace(saved.settings, options=replace(saved.settings.options, n_trials=n_trials)))
+    if wanted is not None:
+        _check_same_problem(to_json(wanted), to_json(saved), path)
+    return saved
+
+
+def _check_same_problem(wanted: Mapping[str, Any], found: Mapping[str, Any], path: Path) -> None:
+    for name in ("space", "constraints", "direction", "strategy", "acquisition", "seed", "options"):
+        if json.dumps(_problem(wanted[name])) != json.dumps(_problem(found[name])):
+            raise InputError(f"`state` must belong to the same problem; {path} has another {name}. Use another file.")
+
+
+def _problem(value: Any) -> Any:
+    """What makes a problem the same: all settings but the number of trials."""
+    return {name: one for name, one in value.items() if name != "n_trials"} if isinstance(value, dict) else value

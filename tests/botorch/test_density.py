@@ -4,8 +4,8 @@ import numpy as np
 from scipy.integrate import trapezoid
 from scipy.stats import norm
 
-from crashbo.gp import density
-from crashbo.gp.density import predictive_density
+from crashbo.botorch import density
+from crashbo.botorch.density import predictive_density
 from tests.helpers import given_values, make_labels, matern32_matrix
 
 GRID = np.linspace(-6, 6, 1201)

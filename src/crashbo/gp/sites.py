@@ -1,0 +1,171 @@
+"""Gaussians times Gaussian sites: moments, cavities and normalisers, many at once."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from crashbo.errors import NumericalError
+
+Array = NDArray[np.float64]
+MANY = 500  # problems that are factored in one call
+_STIFF = 1e5  # precision times prior variance beyond which variances come from leave-one-out forms
+
+
+class Marginals(NamedTuple):
+    """Posterior and cavities under the sites, `b x n`, and the log normaliser, `b`."""
+
+    mean: Array
+    variance: Array
+    gradient: Array
+    cavity_mean: Array
+    cavity_variance: Array
+    log_normaliser: Array
+
+
+def factor_sites(covariance: Array, root: Array) -> Array:
+    """Cholesky factor of I + S^(1/2) covariance S^(1/2), eigenvalues >= 1 up to rounding; `root` is S^(1/2)."""
+    b = covariance * root
+    b *= root[:, None]
+    b.flat[:: len(root) + 1] += 1.0
+    return _factor(b.T)
+
+
+def _factor(matrix: Array) -> Array:
+    """Cholesky factor, in place of a matrix in LAPACK's order."""
+    factor, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
+    if info:
+        raise _broken()
+    return np.asarray(factor)
+
+
+def _log_det(factors: Array) -> Array:
+    return np.asarray(2 * np.log(np.einsum("baa->ba", factors)).sum(-1))
+
+
+def _broken() -> NumericalError:
+    return NumericalError(
+        "the covariance of the labelled latents must be positive semi-definite to double precision; its "
+        "factorisation broke down. Add noise or a label width, or remove near-duplicates."
+    )
+
+
+def condition_on_sites(mean: Array, covariance: Array, prior: Array, precision: Array, shift: Array) -> Marginals:
+    """Condition `b` Gaussians on their sites; latents whose sites have no precision anywhere are not factored.
+
+    Math: (h shifts of sites without precision; m' = mean + covariance h; r = S^(-1/2) shift - S^(1/2) m'; g gradient)
+        g = S^(1/2) B^-1 r, or the shift itself for sites without precision
+        posterior mean     = mean + covariance g
+        posterior variance = diag(covariance - covariance S^(1/2) B^-1 S^(1/2) covariance)
+        cavity variance    = variance / (1 - precision variance),   cavity mean = posterior mean - cavity variance g
+    """
+    positive = precision > 0
+    gradient = np.where(positive, 0.0, shift)
+    extra = np.zeros(len(mean))
+    if gradient.any():
+        moved = (covariance @ gradient[..., None])[..., 0]
+        extra = np.einsum("bn,bn->b", gradient, mean + 0.5 * moved)
+        mean = mean + moved
+    active = np.flatnonzero(positive.any(0))
+    if len(active) == 0:
+        cavity = mean - prior * gradient
+        return Marginals(mean, prior, gradient, cavity, prior, extra - _site_mass(gradient, cavity, prior))
+    rows = covariance if len(active) == mean.shape[-1] else covariance[:, active]
+    some, tau = positive[:, active], precision[:, active]
+    root, safe = np.sqrt(tau), np.where(some, tau, 1.0)
+    residual = np.where(some, shift[:, active] / np.sqrt(safe) - root * mean[:, active], 0.0)
+    solved = _Solved.of(rows, active, root, residual)
+    g = root * solved.back
+    variance = np.maximum(prior - solved.explained, 1e-14 * prior)
+    cavity_variance = variance / np.maximum(1 - precision * variance, 1e-14)
+    prior_here = prior[:, active]
+    stiff = tau * prior_here > _STIFF
+    if stiff.any():
+        kept = solved.inverse_diagonal(np.flatnonzero(stiff.any(-1)))
+        left_out = np.minimum(np.maximum(1 - kept, 1e-16) / (safe * kept), prior_here)
+        cavity_variance[:, active] = np.where(stiff, left_out, cavity_variance[:, active])
+    cavity_variance = np.minimum(cavity_variance, prior)
+    variance = cavity_variance / (1 + precision * cavity_variance)
+    posterior_mean = mean + (g[:, None, :] @ rows)[:, 0]
+    tilted = gradient
+    gradient = gradient.copy()
+    gradient[:, active] += g
+    cavity_mean = posterior_mean - cavity_variance * gradient
+    v = cavity_variance[:, active]
+    local = np.log1p(tau * v) + np.square(g) * (v + np.where(some, 1 / safe, 0.0))
+    log_normaliser = 0.5 * (local.sum(-1) - solved.log_det - np.einsum("bn,bn->b", solved.white, solved.white))
+    log_normaliser += extra - _site_mass(tilted, cavity_mean, cavity_variance)
+    return Marginals(posterior_mean, variance, gradient, cavity_mean, cavity_variance, log_normaliser)
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """What the factors of `B = I + S^(1/2) covariance S^(1/2)` of `b` problems give.
+
+    Attributes:
+        factors: `b x a x a`, of B, lower triangular.
+        white, back: `b x a`, factor^-1 residual, and B^-1 residual.
+        explained: `b x n`, diag(covariance S^(1/2) B^-1 S^(1/2) covariance).
+        log_det: `b`, of B.
+    """
+
+    factors: Array
+    white: Array
+    back: Array
+    explained: Array
+    log_det: Array
+
+    @classmethod
+    def of(cls, rows: Array, active: NDArray[np.int64], root: Array, residual: Array) -> "_Solved":
+        """Factor and solve.
+
+        Args:
+            rows: `b x a x n`, covariances of the active latents with all.
+            active: `a`.
+            root, residual: `b x a`.
+        """
+        b, a, n = rows.shape
+        if b > MANY:
+            return cls._at_once(rows[..., active], rows * root[..., None], root, residual)
+        # In LAPACK's order, so that it works in place: each matrix here is the transpose of what it sees.
+        stacked = np.empty((b, n + 1, a))
+        np.multiply(rows.swapaxes(-1, -2), root[:, None, :], out=stacked[:, :n])
+        stacked[:, n] = residual
+        matrices = np.multiply(stacked[:, active], root[..., None], order="C")
+        np.einsum("baa->ba", matrices)[:] += 1.0
+        back = np.empty((b, a))
+        for i in range(b):
+            factor = _factor(matrices[i].T)
+            lapack.dtrtrs(factor, stacked[i].T, lower=1, overwrite_b=1)  # in place
+            back[i] = lapack.dtrtrs(factor, stacked[i, n], lower=1, trans=1)[0]
+        factors, solved = matrices.swapaxes(-1, -2), stacked[:, :n]
+        explained, log_det = np.einsum("bna,bna->bn", solved, solved), _log_det(factors)
+        return cls(factors, stacked[:, n], back, explained, log_det)
+
+    @classmethod
+    def _at_once(cls, own: Array, scaled: Array, root: Array, residual: Array) -> "_Solved":
+        """The same for very many problems, which are small: all in one call each."""
+        try:
+            factors = np.linalg.cholesky(own * root[..., None] * root[:, None, :] + np.eye(own.shape[-1]))
+        except np.linalg.LinAlgError as error:
+            raise _broken() from error
+        solved = np.linalg.solve(factors, np.concatenate([scaled, residual[..., None]], -1))
+        white, explained = solved[..., -1], np.einsum("ban,ban->bn", solved[..., :-1], solved[..., :-1])
+        back = np.linalg.solve(factors.swapaxes(-1, -2), white[..., None])[..., 0]
+        return cls(factors, white, back, explained, _log_det(factors))
+
+    def inverse_diagonal(self, problems: NDArray[np.int64]) -> Array:
+        """diag(B^-1) of some problems, 1 for the others, `b x a`."""
+        found = np.ones_like(self.white)
+        for i in problems.tolist():
+            half, _ = lapack.dtrtri(self.factors[i], lower=1)
+            found[i] = np.einsum("ij,ij->j", half, half)
+        return found
+
+
+def _site_mass(shift: Array, mean: Array, variance: Array) -> Array:
+    """Log mass of sites exp(shift u) under their cavities, summed, `b`."""
+    result: Array = (shift * mean + 0.5 * np.square(shift) * variance).sum(-1)
+    return result

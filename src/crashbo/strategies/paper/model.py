@@ -1,0 +1,210 @@
+"""A Gaussian process for classified regression, or a standard GP, of every output: one model instead of an average."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.gp.inference import Posterior, condition_on_values, evidence_gradient, infer
+from crashbo.gp.rows import NOISE_FLOOR, Rows, joint_covariance
+from crashbo.history import History
+from crashbo.learning.average import Candidates, ModelSet
+from crashbo.learning.block import Block
+from crashbo.learning.map import find_mode
+from crashbo.learning.priors import log_normal, log_value_prior, usual_values, value_bounds
+from crashbo.learning.schedule import learning_size
+from crashbo.learning.threshold import ThresholdEstimate, ThresholdRule, estimate_threshold, threshold_deviation
+from crashbo.learning.values import ValuePoint, fixed_values
+from crashbo.learning.warp import Warp, make_warp
+from crashbo.numbers import NUMBERS
+from crashbo.strategies.averaged import Averaged, Memory, Output, output_block, trials_key
+from crashbo.strategies.base import Limit
+
+Array = NDArray[np.float64]
+_HYPERPRIOR = (0.0, 5.0)  # of the threshold, on standardised values: wide
+_THRESHOLDS = (-50.0, 50.0)
+_HEADROOM = 0.3  # of the first threshold tried, above the highest standardised value
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPCR(Output):
+    """The Gaussian q(f) of equations (10) and (14), with its threshold.
+
+    Attributes:
+        point: hyperparameters of the value.
+        rule: how the threshold was found; the threshold is counted in prior standard deviations of the value.
+        estimate: of it.
+    """
+
+    point: ValuePoint
+    rule: ThresholdRule
+    estimate: ThresholdEstimate
+
+    @property
+    def posterior(self) -> Posterior:
+        """b = 1; values in units of the warp."""
+        return self.models.posterior
+
+    @property
+    def deviation(self) -> float:
+        """Prior standard deviation of the value."""
+        return float(self.posterior.at.mixing[0, 0, 0])
+
+    @property
+    def noise(self) -> float:
+        """Variance of the noise, above the engine's floor."""
+        return max(float(self.posterior.at.noise[0, 0]), NOISE_FLOOR * self.deviation**2)
+
+    @property
+    def threshold(self) -> float:
+        """In units of the warp; infinity of an output that cannot fail."""
+        return self.deviation * float(self.thresholds[0, 0, 0]) if self.models.block.margins else math.inf
+
+    def limit(self) -> Limit | None:
+        """The threshold in the output's own units, with its spread; None where it says nothing."""
+        block, warp = self.models.block, self.point.warp
+        if block.threshold is not None:
+            return Limit(block.threshold)
+        if not block.margins or not len(block.values) or not math.isfinite(self.threshold):
+            return None
+        return Limit(float(warp.undo(np.array(self.threshold))), warp.scale * self.deviation * self._spread)
+
+    @cached_property
+    def _spread(self) -> float:
+        return threshold_deviation(self.posterior.given, self.posterior.rows.sign, self.rule, self.estimate)
+
+    def believing(self, X: Array) -> "GPCR":
+        """This model with points under way that return their mean; the threshold stays."""
+        if not len(X):
+            return self
+        block, warp = self.models.block, self.point.warp
+        pending = len(block.X) + np.arange(len(X))
+        points = np.concatenate([block.value_point, pending])
+        grown = replace(block, X=np.concatenate([block.X, X]), value_point=points)
+        rows = grown.rows(np.concatenate([warp(block.values), self.predictor(X).mean[0, 0]]))
+        posterior = infer(rows, self.posterior.at, start=self.estimate.start.sites)
+        return replace(self, models=replace(self.models, posterior=posterior))
+
+
+def fit(block: Block, point: ValuePoint) -> GPCR:
+    """Estimate the threshold, then infer; a label that conflicts with the rest is relaxed where it stands.
+
+    Args:
+        block: the trials; at most one margin, the value itself.
+        point: hyperparameters of the value.
+    """
+    rows = block.rows(point.warp(block.values))
+    scale = math.exp(0.5 * point.theta[-2])
+    at = block.with_threshold(point.theta[None], np.zeros(1), point.kernel)
+    given = condition_on_values(joint_covariance(rows, at), rows.values, at.row_noise(rows))
+    rule = _rule(block, point.warp, scale)
+    found = estimate_threshold(given, rows.sign, rule)
+    at = block.with_threshold(point.theta[None], np.array([found.threshold]), point.kernel)
+    posterior = Posterior(found.solution.weights, found.solution.log_evidence, found.solution.ep, given, rows, at)
+    models = ModelSet(block, Candidates(at, (point.warp,), np.zeros(1)), posterior, np.ones(1), 0.0)
+    return GPCR(models, point=point, rule=rule, estimate=found)
+
+
+def _rule(block: Block, warp: Warp, scale: float) -> ThresholdRule:
+    """Known, or searched for; 0 while there is no stable point."""
+    if block.threshold is not None or not len(block.values):
+        known = 0.0 if block.threshold is None else float(warp(np.array(block.threshold))) / scale
+        return ThresholdRule(fixed=known)
+    prior = _HYPERPRIOR if block.fixed is None else block.fixed.threshold_prior
+    return ThresholdRule(prior=None if prior is None else (prior[0] / scale, prior[1] / scale))
+
+
+def learn(block: Block) -> ValuePoint:
+    """The most probable hyperparameters of standardised values, Matern-5/2; the usual ones while there is no value.
+
+    Math: argmax over (lengthscales, variance, noise, c) of log alpha + log Z_EP + log p(all of them),
+        alpha the regression evidence of the stable points (Appendix "Product of two multivariate Gaussians", corrected)
+    """
+    d = block.X.shape[-1]
+    start, bounds = usual_values(d), value_bounds(d)
+    if not len(block.values):
+        return ValuePoint(Warp(), "matern52", start, 0.0)
+    warp = make_warp(block.values, 0.0)
+    assert warp is not None
+    values = warp(block.values)
+    rows, known = block.rows(values), math.inf if block.threshold is None else float(warp(np.array(block.threshold)))
+    searched = bool(block.margins) and block.threshold is None
+    if searched:
+        start, bounds = np.append(start, values.max() + _HEADROOM), [*bounds, _THRESHOLDS]
+
+    def with_priors(theta: Array) -> tuple[float, Array]:
+        logs, threshold = theta[: d + 2], float(theta[-1]) if searched else known
+        value, gradient = log_evidence(block, rows, logs, threshold)
+        prior, by_prior = log_value_prior(logs, NUMBERS)
+        if not searched:
+            return value + float(prior), gradient[:-1] + by_prior
+        hyperprior, pull = log_normal(np.array(threshold), *_HYPERPRIOR)
+        return value + float(prior + hyperprior), gradient + np.append(by_prior, pull)
+
+    mode = find_mode(with_priors, start, bounds)
+    return ValuePoint(warp, "matern52", mode.theta[: d + 2], 0.0)
+
+
+def log_evidence(block: Block, rows: Rows, logs: Array, threshold: float) -> tuple[float, Array]:
+    """Log evidence of a GPCR, and its gradient.
+
+    Args:
+        block, rows: the trials, and their rows as they are modelled.
+        logs: `d + 2`, as in `log_value_prior`; the gradient is by these, and by the threshold.
+        threshold: in units of the values.
+    """
+    scale = math.exp(0.5 * logs[-2])
+    at = block.with_threshold(logs[None], np.array([threshold / scale]), "matern52")
+    posterior = infer(rows, at, tolerance=1e-5, max_sweeps=100)
+    gradient = evidence_gradient(posterior)
+    gradient[-1] /= scale
+    gradient[-3] -= 0.5 * threshold * gradient[-1] if gradient[-1] else 0.0
+    return float(posterior.log_evidence[0]), gradient
+
+
+@dataclass(frozen=True)
+class PaperModels(Averaged):
+    """A GPCR, or a standard GP, of every output."""
+
+    objective: GPCR
+    constraints: Mapping[str, GPCR]
+
+
+def model_output(history: History, output: str, memory: Memory) -> GPCR | None:
+    """Fit one output, a pure function of the trials; None while nothing was seen of it."""
+    block = paper_block(history, output)
+    if block is None:
+        return None
+    key = trials_key(history, output, "paper")
+    return memory.once(key, lambda: fit(block, _point(history, output, block, memory)))
+
+
+def paper_block(history: History, output: str) -> Block | None:
+    """The trials of one output, which absorbs its failures; None while nothing was seen of it.
+
+    The objective is a GPCR if it ever crashed or if nothing else can fail, else a standard GP (case 3). Values on both
+    sides of a known limit say all that labels would: then only trials without a value have a label.
+    """
+    block = output_block(history, output, absorbed=True)
+    if block is None or block.threshold is None or (block.values > block.threshold).any():
+        return block
+    return replace(block, below=block.value_point)
+
+
+def _point(history: History, output: str, block: Block, memory: Memory) -> ValuePoint:
+    """Fixed hyperparameters, or those learned from as many of the first trials as the schedule says."""
+    if block.fixed is not None:
+        return fixed_values(block).centre()
+    early = history.first(learning_size(len(history.trials)))
+    before = paper_block(early, output)
+    if before is None or _kind(before) != _kind(block):
+        return learn(block)
+    return memory.once(trials_key(early, output, "paper learned"), lambda: learn(before))
+
+
+def _kind(block: Block) -> tuple[int, bool]:
+    """Trials of one kind have the same hyperparameters."""
+    return block.margins, bool(len(block.values))
