@@ -15,11 +15,6 @@ import pytest
 import crashbo
 
 ROOT = Path(__file__).parent.parent
-<<<<<<< HEAD
-PAGES = ["README.md", "docs/optimizer.md", "docs/robot.md"]
-EXTRAS = {"ax_client.py", "ray_tune.py", "walking_ant.py"}  # need extras; run by test_ax.py, test_ray.py, test_ant.py
-EXAMPLES = [path for path in sorted((ROOT / "examples").glob("*.py")) if path.name not in EXTRAS]
-=======
 DOCS = ROOT / "docs"
 TORCH = {"docs/optimizer.md", "docs/reference/botorch.md"}  # pages with blocks that need the extra botorch
 ELSEWHERE = {"docs/plots.md", "docs/ray.md", "docs/ax.md"}  # run by tests of their own
@@ -39,7 +34,6 @@ def _outputs() -> ModuleType:
     sys.modules["outputs"] = module  # dataclasses look themselves up
     spec.loader.exec_module(module)
     return module
->>>>>>> pages
 
 
 @pytest.mark.parametrize("page", PAGES)
