@@ -56,10 +56,12 @@ class View:
 
     @property
     def space(self) -> Space:
+        """The optimizer's parameters."""
         return self.optimizer.space
 
     @property
     def trials(self) -> tuple[Trial, ...]:
+        """All finished trials, in the order told."""
         return self.optimizer.trials
 
     @property
@@ -74,6 +76,7 @@ class View:
 
     @cached_property
     def models(self) -> Surrogate:
+        """The models of all outputs."""
         return self.optimizer.surrogate()
 
     @property
@@ -83,6 +86,7 @@ class View:
 
     @cached_property
     def best(self) -> Best:
+        """The best guess."""
         return self.optimizer.best()
 
     @cached_property
@@ -92,6 +96,7 @@ class View:
 
     @cached_property
     def decision(self) -> Decision:
+        """What the next suggestion is chosen by."""
         return decide(self.optimizer, self.models)
 
     def failed(self, trial: Trial) -> bool:
@@ -107,7 +112,7 @@ class View:
 
     def number(self, index: int) -> int:
         """The number a person knows a trial by."""
-        return self.numbers[index] if self.numbers else index
+        return self.numbers[index] if self.numbers else self.trials[index].number
 
     def name(self, output: str) -> str:
         """What an output is called in pictures."""
@@ -156,7 +161,9 @@ def view(
 
     Args:
         source: what to look at.
-        units, numbers, objective: see `View`; not allowed if the source is a view already.
+        units: see `View`; like the next two, not allowed if the source is a view already.
+        numbers: see `View`.
+        objective: see `View`.
     """
     if isinstance(source, View):
         if (units, numbers, objective) != (None, None, None):

@@ -182,15 +182,7 @@ def _importance_sentence(view: View, importance: Importance) -> str:
 
 def next_sentence(view: View, suggestion: Suggestion) -> str:
     """What would be tried next, and why."""
-    why = suggestion.why
-    reason = {
-        "initial": "one of the first points, spread evenly",
-        "given": "a point you gave",
-        "success": "the point most likely to succeed, since none is safe yet",
-        "gain": "the largest expected gain, less the price of a crash",
-    }.get(why.mode, f"where a trial tells most ({view.decision.name})")
-    chance = "" if why.success_probability is None else f"; success probability {why.success_probability:.0%}"
-    return f"{params_text(view, suggestion)}: {reason}{chance}."
+    return f"{params_text(view, suggestion)}: {suggestion.why}."
 
 
 def space_table(view: View) -> Table:
