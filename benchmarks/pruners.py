@@ -1,6 +1,6 @@
 """Samplers beside pruners: what becomes of trials that are stopped early.
 
-    python -m benchmarks.pruners [--seeds 10] [--trials 40] [--samplers CrashBO,TPE,GP] [--json FILE]
+    python -m benchmarks.pruners [--seeds 10] [--trials 40] [--samplers 'CrashBO;TPE;GP'] [--workers 2] [--json FILE]
 
 Four learning curves of 27 steps. "bowl": every curve falls by the same amount; "branin": in proportion to its final
 value; "network": the learning rate decides how fast it falls, so curves cross, and a trial diverges (raises) where the
@@ -14,6 +14,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -60,10 +61,10 @@ def network(trial: optuna.Trial, random: np.random.Generator) -> Iterator[float]
 
 
 def noisy(trial: optuna.Trial, random: np.random.Generator) -> Iterator[float]:
-    """The bowl with noise of 0.1 on every value before the last, which has 0.01."""
+    """The bowl with noise of 0.1 on every value before the last."""
     curve = list(bowl(trial, random))
     yield from (value + 0.1 * random.normal() for value in curve[:-1])
-    yield curve[-1] + 0.01 * random.normal()
+    yield curve[-1]
 
 
 TASKS: dict[str, Task] = {"bowl": bowl, "branin": branin, "network": network, "noisy": noisy}
@@ -144,23 +145,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--samplers", default=",".join((*DEFAULT, CONTINUED.replace(",", ";"))))
-    parser.add_argument("--tasks", default=",".join(TASKS))
+    parser.add_argument("--samplers", default=";".join((*DEFAULT, CONTINUED)), help="separated by ;")
+    parser.add_argument("--tasks", default=";".join(TASKS), help="separated by ;")
+    parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--json", type=Path, help="file that all runs are written to")
     arguments = parser.parse_args()
+    samplers, tasks = arguments.samplers.split(";"), arguments.tasks.split(";")
+    wanted = [
+        (task, pruner, sampler, seed, arguments.trials)
+        for seed in range(arguments.seeds)
+        for task in tasks
+        for pruner in PRUNERS
+        for sampler in samplers
+    ]
+    runs = []
+    with ProcessPoolExecutor(arguments.workers, initializer=_quiet) as pool:
+        for one in pool.map(run, *zip(*wanted, strict=True)):
+            runs.append(one)
+            if arguments.json:  # at once: a run that is stopped leaves what it has
+                arguments.json.write_text(json.dumps([asdict(each) for each in runs], indent=1) + "\n")
+    print(table(runs))
+
+
+def _quiet() -> None:
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-    runs: list[Ran] = []
-    for task in arguments.tasks.split(","):
-        for pruner in PRUNERS:
-            for sampler in arguments.samplers.replace(";", "\0").split(","):
-                name = sampler.replace("\0", ",")
-                mine = [run(task, pruner, name, seed, arguments.trials) for seed in range(arguments.seeds)]
-                runs += mine
-                print(table(mine).splitlines()[-1], flush=True)
-                if arguments.json:
-                    arguments.json.write_text(json.dumps([asdict(one) for one in runs], indent=1) + "\n")
-    print(table(runs))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 from crashbo.cli import app
 from crashbo.demo import Step, run_demo
 from crashbo.problems.pole import rollout
-from crashbo.problems.pole.lqr import SAFE_GAINS
+from crashbo.problems.pole.tuning import ROBOT
+from crashbo.report.summary import shown
 from crashbo.studies.storage import find_place
 from crashbo.studies.study import open_study
 
@@ -37,11 +38,11 @@ def test_whoever_watches_sees_progress(demo):
     assert bests == sorted(bests, reverse=True)
 
 
-@pytest.mark.parametrize(("learned", "shown"), [(1.1, 1.3), (2.0, 2.0), (None, None)])
-def test_the_threshold_shown_never_lies_below_a_cost_that_held(learned, shown):
-    outcome = rollout(SAFE_GAINS, 0)
+@pytest.mark.parametrize(("learned", "drawn"), [(1.1, 1.3), (2.0, 2.0), (None, None)])
+def test_the_threshold_shown_never_lies_below_a_cost_that_held(learned, drawn):
+    outcome = rollout(ROBOT.safe_gains, 0, ROBOT)
     step = Step.after([0.9, None, 1.3], 30, outcome, learned)
-    assert step.threshold == shown
+    assert step.threshold == drawn
     assert (step.number, step.crashes, step.best) == (3, 1, 0.9)
 
 
@@ -54,7 +55,7 @@ def test_pictures_and_report_are_left_behind(demo):
     assert all(path.stat().st_size > 1000 for path in result.files)
     report = result.files[0].read_text()
     assert "data:image/gif;base64," in report
-    assert "Before and after tuning" in report
+    assert "Before, on the way and after" in report
     assert result.files[-1].read_bytes()[:6] == b"GIF89a"
 
 
@@ -62,6 +63,14 @@ def test_the_summary_says_what_happened(demo):
     result, _ = demo
     assert f"{result.summary()['crashes']} of them crashed" in result.words()
     json.dumps(result.summary())
+
+
+def test_words_and_report_give_the_same_best_guess(demo):
+    result, _ = demo
+    report = result.files[0].read_text()
+    for name, value in result.optimizer.best().params.items():
+        assert f"{name} = {shown(value)}" in result.words()
+        assert f">{shown(value)}<" in report
 
 
 def test_the_same_seed_gives_the_same_demo_beside_the_first(demo):

@@ -96,7 +96,7 @@ def page(html: str) -> Page:
 
 def test_it_says_what_happened(page: Page, optimizer: Optimizer) -> None:
     best = optimizer.best()
-    assert "4 trials: 2 succeeded, 1 crashed and 1 broke a limit." in page.text
+    assert "4 trials: 2 succeeded, 1 crashed and 1 violated a limit." in page.text
     assert "Reasons of the crashes: fell (1)." in page.text
     assert "The best trial was number 7, with a cost of 0.4375 J." in page.text
     assert f"Expected cost {best.mean:.5g} ± {best.std:.2g} J, success {best.success_probability:.1%}." in page.text
@@ -142,6 +142,13 @@ def test_its_pictures_are_figures_of_the_model(page: Page) -> None:
         "best guess",
         "next point",
     } <= names
+
+
+def test_it_holds_a_drawing_library_that_knows_its_traces_and_no_more(html: str, page: Page) -> None:
+    used = {trace["type"] for figure in page.figures for trace in figure["data"]}
+    assert used <= {"scatter", "bar", "heatmap", "contour"}  # all in plotly.js's cartesian bundle
+    assert "plotly.js (cartesian - minified)" in html
+    assert len(html) < 2_500_000
 
 
 def test_it_asks_for_nothing_from_outside(html: str, page: Page) -> None:

@@ -72,7 +72,7 @@ class History:
 
     @cached_property
     def failed(self) -> NDArray[np.bool_]:
-        """`n`, whether each trial crashed or broke a limit, known or not."""
+        """`n`, whether each trial crashed or violated a limit, known or not."""
         return np.array([trial.failed_under(self.constraints) for trial in self.trials], dtype=bool)
 
     @cached_property

@@ -18,6 +18,7 @@ def sessions() -> list[tuple[str, str]]:
 def words(text: str) -> list[str]:
     """A text without its spacing; numbers with a point may differ between machines, those without may not."""
     text = re.sub(r"^Crashes are .*$", "Crashes are #", text, flags=re.M)  # the likeliest first: near ties may swap
+    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:+]+", "#", text)
     return re.sub(r"-?\d+\.\d+%?|─+", "#", text).split()
 
 

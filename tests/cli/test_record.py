@@ -71,12 +71,9 @@ MISTAKES: list[tuple[tuple[object, ...], str]] = [
     (("tell", 0, 0.5), "`reach` must be told with the objective"),
     (("tell", 0, 0.5, "reach=1", "wind=3"), "`wind` must be a constraint of the study; it has: reach"),
     (("tell", 0, 0.5, "reach=1", "reach=2"), "`reach` must be given once"),
-    (("tell", 0, 0.5, "reach=high"), "`reach` must be a finite number; got 'high'"),
-    (("tell", 0, "nan", "reach=1"), "`VALUE` must be a finite number; got 'nan'. For a failed trial use"),
-    (("tell", 0, "inf", "reach=1"), "`VALUE` must be a finite number"),
-    (("tell", 0, "1e200", "reach=1"), "`VALUE` must be a finite number"),
-    (("tell", 0, "much", "reach=1"), "`VALUE` must be a finite number; got 'much'"),
-    (("tell", 0, "--jsno", "reach=1"), "`VALUE` must be a finite number; got '--jsno'"),
+    (("tell", 0, 0.5, "reach=high"), "`reach` must be a number; got 'high'"),
+    (("tell", 0, "much", "reach=1"), "`VALUE` must be a number; got 'much'. For a failed trial use"),
+    (("tell", 0, "--jsno", "reach=1"), "`VALUE` must be a number; got '--jsno'"),
     (("tell", 0, "reach=1"), "`arguments` must be NUMBER VALUE; got 0"),
     (("tell", "one", 0.5, "reach=1"), "`NUMBER` must be the number of a trial; got 'one'"),
     (("tell", -1, 0.5, "reach=1"), "`NUMBER` must be the number of a trial; got '-1'"),
@@ -88,14 +85,14 @@ MISTAKES: list[tuple[tuple[object, ...], str]] = [
     (("crash", 1), "got 1, which is finished"),
     (("crash", 7), "got 7"),
     (("crash", 0, "wind=1"), "`wind` must be a constraint"),
-    (("crash", 0, "reach=nan"), "`reach` must be a finite number"),
+    (("crash", 0, "reach=far"), "`reach` must be a number"),
     (("crash", 0, 0.5), "`arguments` must be NUMBER; got 0 0.5"),
     (("crash", 0, "--transient", "reach=1"), "`--transient` must come with a trial's number only"),
     (("correct", 0, 0.5), "must be a finished trial; got 0, which is not"),
     (("correct", 7, 0.5), "got 7"),
     (("correct", 1), "`correct` must get a NUMBER and one of"),
     (("correct", 1, 0.5, "--crashed"), "`correct` must get a NUMBER and one of"),
-    (("correct", 1, "nan"), "`VALUE` must be a finite number"),
+    (("correct", 1, "much"), "`VALUE` must be a number"),
     (("correct", 1, 0.5, "wind=1"), "`wind` must be a constraint"),
     (("correct", 1, 0.5, "--clear", "reach"), "`reach` must be told with the objective"),
     (("correct", 1, "--crashed", "--clear", "wind"), "`clear` must name constraints of the study; got 'wind'"),
@@ -117,6 +114,17 @@ def test_a_mistake_is_one_line_and_writes_nothing(arm: Call) -> None:
         assert ran.err.count("\n") == 1, args
         assert words in ran.err, args
     assert arm("export", "--json").out == before
+
+
+def test_a_cost_that_is_none_is_a_crash_and_said_to_be(arm: Call) -> None:
+    arm("ask", "--n", 2)
+    assert arm("tell", 0, "nan", "reach=1").out == "Trial 0: crashed, reach = 1 (cost nan).\n"
+    said = arm("tell", 1, "1e200", "reach=inf", "--json").json
+    assert (said["status"], said["objective"], said["reason"]) == ("crashed", None, "cost beyond 1e100")
+    assert [one["constraints"] for one in trials(arm)] == [{"reach": 1.0}, {"reach": "violated"}]
+    assert arm("correct", 0, 0.5).out == "Trial 0: corrected to 0.5.\n"
+    assert arm("correct", 0, "inf").out == "Trial 0: corrected to crashed (cost inf).\n"
+    assert trials(arm)[0]["status"] == "crashed"
 
 
 def test_corrections_count_and_are_kept(arm: Call) -> None:
@@ -214,3 +222,58 @@ def test_tell_takes_less_than_a_second_of_processor_time(arm: Call, tmp_path: Pa
     arm("ask", "--n", 5)
     run = "from crashbo.cli import main; main()"
     assert min(processor_seconds(tmp_path, run, "tell", str(n), "0.5", "reach=1") for n in range(5)) < 1.0
+
+
+class TestCorrectingConstraintsAlone:
+    @pytest.fixture
+    def arm(self, arm: Call) -> Call:
+        arm("tell", "--params", "kp=4", "kd=0.5", 1.5, "reach=2")
+        arm("crash", "--params", "kp=9", "kd=0.5", "--reason", "fell")
+        return arm
+
+    def test_the_cost_stays(self, arm: Call) -> None:
+        assert arm("correct", 0, "reach=9").out == "Trial 0: corrected to 1.5, reach = 9.\n"
+        shown = arm("show", 0, "--json").json
+        assert (shown["status"], shown["objective"], shown["constraints"]) == ("finished", 1.5, {"reach": 9.0})
+        assert len(shown["corrections"]) == 1
+
+    def test_a_crash_stays_one_with_its_reason(self, arm: Call) -> None:
+        assert arm("correct", 1, "reach=violated").out == "Trial 1: corrected to crashed, reach = violated (fell).\n"
+        assert arm("correct", 1, "--clear", "reach").code == 0
+        shown = arm("show", 1, "--json").json
+        assert (shown["status"], shown["constraints"], shown["reason"]) == ("crashed", {}, "fell")
+
+    def test_a_trial_without_an_outcome_has_nothing_to_keep(self, arm: Call) -> None:
+        arm("correct", 0, "--transient")
+        assert "must be a finished or crashed trial to correct its constraints alone; 0 is transient" in (
+            arm("correct", 0, "reach=9").err
+        )
+
+    def test_a_finished_trial_keeps_all_its_constraints(self, arm: Call) -> None:
+        assert "`reach` must be told with the objective" in arm("correct", 0, "--clear", "reach").err
+
+
+class TestExports:
+    @pytest.mark.parametrize("name", ["all.csv", "all.json"])
+    def test_one_that_fails_leaves_no_file(self, arm: Call, tmp_path: Path, name: str) -> None:
+        before = sorted(tmp_path.iterdir())
+        assert arm("export", name, "--study", "other").code == 2
+        assert "must be a file that can be written" in arm("export", f"nowhere/{name}").err
+        assert sorted(tmp_path.iterdir()) == before
+
+    def test_a_full_disk_leaves_the_old_file(self, arm: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def full(handle: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        assert arm("export", "all.csv").code == 0
+        before = (tmp_path / "all.csv").read_text()
+        arm("ask")
+        monkeypatch.setattr("os.fsync", full)
+        assert arm("export", "all.csv").code == 2
+        monkeypatch.undo()
+        assert (tmp_path / "all.csv").read_text() == before
+        assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".all")] == []
+
+    def test_a_folder_is_no_file(self, arm: Call, tmp_path: Path) -> None:
+        (tmp_path / "all.csv").mkdir()
+        assert "`file` must be a file; all.csv is a folder." in arm("export", "all.csv").err

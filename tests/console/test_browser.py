@@ -342,7 +342,7 @@ def test_skip_does_not_count_and_filter(study: Study, open_page: Open) -> None:
         number = take(page)
         card(page, number).get_by_label("what happened").fill("no power")
         card(page, number).get_by_role("button", name="Does not count").click()
-        expect(line(page, number)).to_contain_text("does not count")
+        expect(line(page, number)).to_contain_text("transient")
         page.get_by_label("Find").fill("POWER")
         expect(page.locator("#trials tbody tr")).to_have_count(1)
         expect(page.locator("#shown")).to_have_text("1 of 2 trials")

@@ -36,9 +36,7 @@ def test_equals_the_general_evidence_and_gradient(kernel, n, log_noise):
         kernel,
     )
     posterior = infer(rows, at)
-    slope = evidence_gradient(posterior)
-    by_variance = 0.5 * slope.mixing[:, 0] * np.exp(0.5 * theta[-2])
-    expected = np.concatenate([slope.log_lengthscale[:, 0], by_variance, slope.log_noise], -1)[0]
+    expected = evidence_gradient(posterior)[:-1]
     value, gradient = log_evidence_of_values(rows, theta, kernel)
     assert value == pytest.approx(float(posterior.log_evidence[0]), rel=1e-9)
     assert np.allclose(gradient, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from crashbo import InputError
 from crashbo.botorch.exact import exact_truncation
 from crashbo.gp.inference import solve
-from crashbo.learning.threshold import ThresholdRule, check_rule, estimate_threshold, make_labels
+from crashbo.learning.threshold import ThresholdRule, estimate_threshold, make_labels
 from tests.helpers import EXAMPLE1, example1_given, given_values, matern32_matrix
 
 SIGN = np.where(EXAMPLE1.crashed, -1.0, 1.0)
@@ -126,31 +125,3 @@ def test_only_successes_under_maximum_likelihood_never_crash():
     found = estimate_threshold(given, np.ones(3), ThresholdRule())
     assert found.threshold == math.inf
     assert found.solution.ep.log_partition[0] == 0.0
-
-
-def test_arguments_become_a_rule():
-    assert check_rule(2, None) == ThresholdRule(2.0, None)
-    assert check_rule(None, [1, 2]) == ThresholdRule(None, (1.0, 2.0))
-
-
-@pytest.mark.parametrize(
-    ("threshold", "prior", "message"),
-    [
-        ("high", None, r"`threshold` must be a number or None; got 'high'"),
-        (math.nan, None, r"`threshold` must be a number or None; got nan"),
-        (None, 3.0, r"`threshold_prior` must be \(mean, standard deviation\) or None; got 3\.0"),
-        (
-            None,
-            (0.0, 1.0, 2.0),
-            r"`threshold_prior` must be \(mean, standard deviation\) or None; got \(0\.0, 1\.0, 2\.0\)",
-        ),
-        (None, ("a", "b"), r"`threshold_prior` must be \(mean, standard deviation\) or None; got \('a', 'b'\)"),
-        (None, (0.0, 0.0), r"`threshold_prior` must be finite with a standard deviation > 0; got \(0\.0, 0\.0\)"),
-        (None, (0.0, -1.0), r"`threshold_prior` must be finite with a standard deviation > 0; got \(0\.0, -1\.0\)"),
-        (None, (math.nan, 1.0), r"`threshold_prior` must be finite .*; got \(nan, 1\.0\)"),
-        (None, (0.0, math.inf), r"`threshold_prior` must be finite .*; got \(0\.0, inf\)"),
-    ],
-)
-def test_bad_rules_are_refused(threshold, prior, message):
-    with pytest.raises(InputError, match=message):
-        check_rule(threshold, prior)

@@ -216,7 +216,7 @@ def test_without_any_cost_the_label_says_so():
         (lambda one, two: view(one, units={"kp": "N"}), "`units` must name parameters"),
         (lambda one, two: view(one, numbers=[1]), "`numbers` must have one entry per trial"),
         (lambda one, two: view(view(one), units={}), "must be left out with a View"),
-        (lambda one, two: view(3), "`source` must be an Optimizer, a Result or a View"),
+        (lambda one, two: view(3), "`source` must be an Optimizer, a Result, a View or an Optuna study"),
         (lambda one, two: data.line(Optimizer({"x": (0, 1)})), "`source` must have a model to draw"),
     ],
 )

@@ -14,11 +14,26 @@ from crashbo.botorch.learn import Hypotheses, learn, solve_threshold
 from crashbo.errors import InputError
 from crashbo.gp.inference import Solution
 from crashbo.gp.rows import NOISE_FLOOR
-from crashbo.learning.threshold import ThresholdEstimate, ThresholdStart, check_rule
+from crashbo.learning.threshold import ThresholdEstimate, ThresholdRule, ThresholdStart
 from crashbo.threads import few_threads
 
 DEFAULT_NOISE_STD = 0.02
 _VAGUE = 1e8  # pseudo-observation variance, relative to the prior's, of a label that says nothing
+
+
+def check_rule(threshold: float | None, prior: tuple[float, float] | None) -> ThresholdRule:
+    """Validate the user's threshold arguments."""
+    if threshold is not None and (not isinstance(threshold, (int, float)) or math.isnan(threshold)):
+        raise InputError(f"`threshold` must be a number or None; got {threshold!r}.")
+    if prior is not None:
+        try:
+            mean, deviation = (float(value) for value in prior)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"`threshold_prior` must be (mean, standard deviation) or None; got {prior!r}.") from error
+        if not (math.isfinite(mean) and math.isfinite(deviation) and deviation > 0):
+            raise InputError(f"`threshold_prior` must be finite with a standard deviation > 0; got {prior!r}.")
+        prior = (mean, deviation)
+    return ThresholdRule(None if threshold is None else float(threshold), prior)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from crashbo.botorch.data import HybridData, to_numpy
 from crashbo.botorch.kernels import Coordinates, covariance
 from crashbo.errors import NumericalError
-from crashbo.gp.conflicts import RATE
 from crashbo.gp.inference import Conditioned, condition_on_values, evidence_slope, solve
 from crashbo.gp.rows import NOISE_FLOOR
 from crashbo.learning.map import find_mode
 from crashbo.learning.priors import NOISE_RANGE, log_normal
 from crashbo.learning.threshold import (
+    RATE,
     Sites,
     ThresholdEstimate,
     ThresholdRule,

@@ -24,7 +24,7 @@ def demo(
     from rich.console import Console
 
     console = Console(stderr=json_output)
-    console.print("A robot balances a pole. Two numbers shape its controller; many choices make it fail.")
+    console.print("A robot barely balances a pole. Two numbers shape its controller; many choices make it crash.")
     with _live(console, trials) as watch:
         from crashbo.demo import run_demo
 

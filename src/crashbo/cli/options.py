@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from crashbo.errors import InputError
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print results as JSON.")]
 SeedOption = Annotated[int, typer.Option(help="Same seed, same result.")]
 StorageOption = Annotated[
@@ -43,11 +45,16 @@ RiskOption = Annotated[
     float | None,
     typer.Option(min=0.001, max=1.0, help="Share of trials that may crash; 1 takes every risk.  [default: 0.2]"),
 ]
+TryOption = Annotated[
+    list[str] | None, typer.Option("--try", metavar="NAME=VALUE ...", help="A point to try first; repeat it for more.")
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 BudgetOption = Annotated[
     int | None, typer.Option(min=0, help="How many trials may crash, all told: the fewer are left, the more care.")
 ]
 
 _SEPARATOR = "\x1f"
+_OPEN = ("--try", "--was")  # take name=value words, as many as follow
 _LENGTHS = {"--float": 3, "--log": 3, "--int": 3, "--choice": 2}
 
 
@@ -67,11 +74,38 @@ def join_values(args: list[str]) -> list[str]:
     while left:
         word = left.pop(0)
         joined.append(word)
-        count = _LENGTHS.get(word, 0)
+        count = _LENGTHS.get(word, 0) if word not in _OPEN else _pairs(left)
         if count:
             joined.append(_SEPARATOR.join(left[:count]))
             del left[:count]
     return joined
+
+
+def _pairs(words: list[str]) -> int:
+    """How many words at the beginning are name=value."""
+    ends = [index for index, word in enumerate(words) if word.startswith("--") or "=" not in word]
+    return min(ends, default=len(words))
+
+
+def split_point(text: str) -> dict[str, str]:
+    """Return the names and texts of a point given as name=value words."""
+    from crashbo.studies.values import split_pairs
+
+    return split_pairs(text.split(_SEPARATOR))
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask a person; without one, refuse.
+
+    Raises:
+        InputError: if there is nobody to ask.
+        typer.Abort: if the answer is no.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(f"{question} There is nobody to ask: say --yes if that is meant.")
+    typer.confirm(question, abort=True)
 
 
 def split_values(option: str, text: str) -> list[str]:

@@ -142,9 +142,12 @@ def _open_or_make(storage: str | None, name: str | None, definition: "Definition
                 raise
     opened = open_study(place)
     if definition is not None and definition != opened.definition:
+        from crashbo.studies.words import differences
+
         raise StudyError(
-            f"The study {opened.place.study!r} in {opened.place} has other parameters, constraints or settings. "
-            "Leave them out to go on with it, or say another name with --study."
+            f"The study {opened.place.study!r} in {opened.place} differs: "
+            f"{'; '.join(differences(definition, opened.definition))}. Leave the space and settings out to go on with "
+            "it, change it with `crashbo edit`, or say another name with --study."
         )
     return opened
 
@@ -222,7 +225,7 @@ def _display(study: "Study", trials: int) -> Iterator[_Display]:
 def _outcome(ending: "Ending") -> str:
     if ending.objective is not None:
         return f"{ending.objective:.6g}"
-    status = "no outcome" if ending.status == "unreadable" else ending.status
+    status = "transient" if ending.status == "unreadable" else ending.status
     return f"{status} ({ending.reason})" if ending.reason else status
 
 

@@ -18,12 +18,17 @@ from crashbo.cli.options import (
     StorageOption,
     StrategyOption,
     StudyOption,
+    TryOption,
     UnitOption,
+    YesOption,
+    confirm,
     print_json,
     say,
+    split_point,
     split_values,
 )
 from crashbo.errors import InputError
+from crashbo.studies.durable import check_writable, write_whole
 
 if TYPE_CHECKING:
     from crashbo.studies.definition import Definition
@@ -47,6 +52,8 @@ def new(
     units: UnitOption = None,
     risk: RiskOption = None,
     crash_budget: BudgetOption = None,
+    first: TryOption = None,
+    yes: YesOption = False,
     storage: StorageOption = None,
     study: StudyOption = None,
     json_output: JsonOption = False,
@@ -58,14 +65,24 @@ def new(
         raise InputError("`space` must have a parameter; got none. Say --float NAME LOW HIGH or --space FILE.")
     from crashbo.cli.tables import define_words
     from crashbo.studies.files import to_file
-    from crashbo.studies.storage import find_place
+    from crashbo.studies.recording import enqueue
+    from crashbo.studies.storage import find_place, foreign_tables
     from crashbo.studies.study import create_study
+    from crashbo.studies.values import parse_params
 
-    made = create_study(find_place(storage, study), definition)
+    points = [parse_params(definition, split_point(text)) for text in first or []]
+    place = find_place(storage, study)
+    others = foreign_tables(place)
+    if others:
+        named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
+        confirm(f"{place} is the database of another application ({named}). Put the study into it?", yes)
+    made = create_study(place, definition)
+    queued = [enqueue(made, point) for point in points]
     if json_output:
-        print_json({"study": made.place.study, "storage": str(made.place), **to_file(definition)})
+        about = {"study": made.place.study, "storage": str(made.place), **to_file(definition)}
+        print_json(about | ({"queued": queued} if queued else {}))
     else:
-        say(define_words(made))
+        say(define_words(made, points))
 
 
 def define(
@@ -87,7 +104,7 @@ def define(
 
     found: dict[str, Any] = read_definition(space) if space else {"parameters": {}}
     parameters: dict[str, Any] = dict(found["parameters"])
-    for name, entry in _entries(floats, logs, ints, choices):
+    for name, entry in entries(floats, logs, ints, choices):
         if name in parameters:
             raise InputError(f"`{name}` must be given once; got it twice. Remove one.")
         parameters[name] = entry
@@ -105,7 +122,7 @@ def define(
     return make_definition(**found | {"parameters": parameters}) if parameters else None
 
 
-def _entries(
+def entries(
     floats: list[str] | None, logs: list[str] | None, ints: list[str] | None, choices: list[str] | None
 ) -> list[tuple[str, dict[str, Any]]]:
     """Parameters given as options, as a file would have them."""
@@ -190,7 +207,7 @@ def status(
     records = opened.records()
     tally = counts(opened.definition, records)
     outlook = None
-    if model and tally["finished"] + tally["crashed"]:
+    if model and tally["finished"] + tally["crashed"] + tally["pruned"]:
         from crashbo.studies.model import look
 
         outlook = look(opened)
@@ -252,23 +269,27 @@ def show(
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="CSV: a column per parameter, objective, and one per constraint.")],
+    file: Annotated[
+        Path, typer.Argument(help="CSV: a column per parameter, objective, one per constraint; or an export as JSON.")
+    ],
     again: Annotated[bool, typer.Option("--again", help="Also add rows that the study has already.")] = False,
     storage: StorageOption = None,
     study: StudyOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Add earlier trials from a CSV file; an empty objective is a crash."""
+    """Add earlier trials from a CSV file, or from an export as JSON; an empty objective, or nan, is a crash."""
     opened = _open(storage, study)
-    from crashbo.studies.transfer import import_csv
+    from crashbo.studies.importing import import_file
 
-    done = import_csv(opened, file, again=again)
+    done = import_file(opened, file, again=again)
     if json_output:
-        print_json({"numbers": list(done.numbers), "known": done.known, "skipped": done.skipped})
+        found = {"numbers": list(done.numbers), "known": done.known, "skipped": done.skipped}
+        print_json(found | {"ignored": list(done.ignored)})
         return
     known = f" {done.known} are in the study already (--again adds them)." if done.known else ""
     skipped = f" {done.skipped} have no outcome." if done.skipped else ""
-    typer.echo(f"Imported {len(done.numbers)} trials.{known}{skipped}")
+    ignored = f" Ignored: {', '.join(done.ignored)}." if done.ignored else ""
+    say(f"Imported {len(done.numbers)} trials.{known}{skipped}{ignored}")
 
 
 def export(
@@ -288,6 +309,8 @@ def export(
 
     if file is not None and file.suffix not in (".csv", ".json"):
         raise InputError(f"`file` must end in .csv or .json; got {file}.")
+    if file is not None:
+        check_writable("file", file)
     opened = _open(storage, study)
     from crashbo.studies.transfer import export_csv, export_json
 
@@ -296,5 +319,5 @@ def export(
     if file is None:
         typer.echo(text, nl=False)
     else:
-        file.write_text(text, encoding="utf-8")
+        write_whole(file, text)
         typer.echo(f"Wrote {file}.")

@@ -1,40 +1,33 @@
 """Studies and trials in words and tables, for people."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crashbo.integrations.optuna.records import Record
-from crashbo.parameters import Categorical, Int
 from crashbo.studies.definition import Definition
+from crashbo.studies.plain import extra_names
 from crashbo.studies.study import Study, best_seen, counts
-from crashbo.studies.values import short, visible
+from crashbo.studies.values import sentence, short, visible
+from crashbo.studies.words import range_words
 
 if TYPE_CHECKING:
     from crashbo.studies.asking import Asked
     from crashbo.studies.model import Outlook
 
-_STYLES = {"finished": "", "crashed": "red", "pending": "cyan", "ignored": "dim"}
+_STYLES = {"finished": "", "crashed": "red", "pending": "cyan", "pruned": "dim", "ignored": "dim"}
 
 
-def define_words(study: Study) -> str:
-    """A new study in words."""
+def define_words(study: Study, points: Sequence[Mapping[str, Any]] = ()) -> str:
+    """A study in words, and the points that are to be tried first."""
     definition = study.definition
     lines = [f"Study {study.place.study!r} in {study.place}: {definition.direction} {definition.label('objective')}"]
-    lines += [f"  {definition.label(name)}: {_range(definition, name)}" for name in definition.space]
+    lines += [f"  {definition.label(name)}: {range_words(definition.space[name])}" for name in definition.space]
     for one in definition.constraints:
         limit = "a limit to be learned" if one.threshold is None else f"{one.threshold:g}"
         lines.append(f"  {definition.label(one.name)} must stay below {limit}")
+    lines += [f"  first: {sentence(point)}" for point in points]
     return "\n".join([*lines, "Next: crashbo ask"])
-
-
-def _range(definition: Definition, name: str) -> str:
-    parameter = definition.space[name]
-    if isinstance(parameter, Categorical):
-        return "one of " + ", ".join(short(choice) for choice in parameter.choices)
-    scale = ", log scale" if parameter.log else ""
-    step = f", step {parameter.step:g}" if parameter.step not in (None, 1) else ""
-    kind = "integers, " if isinstance(parameter, Int) else ""
-    return f"{kind}{parameter.low:g} to {parameter.high:g}{scale}{step}"
 
 
 def valued(definition: Definition, values: Mapping[str, Any]) -> list[str]:
@@ -50,12 +43,13 @@ def _long(value: Any) -> str:
 def asked_words(definition: Definition, asked: "Asked") -> str:
     """A suggestion in words, and what to type next."""
     more = "".join(f" {name}=..." for name in definition.constraint_names)
+    value = "COST" if definition.direction == "minimize" else "VALUE"
     return "\n".join(
         [
             f"Trial {asked.number}",
             *valued(definition, asked.params),
             f"Why: {asked.why}",
-            f"Then: crashbo tell {asked.number} COST{more}, or crashbo crash {asked.number} --reason ...",
+            f"Then: crashbo tell {asked.number} {value}{more}, or crashbo crash {asked.number} --reason ...",
         ]
     )
 
@@ -117,19 +111,25 @@ def print_status(study: Study, records: Sequence[Record], outlook: "Outlook | No
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=200)  # a file or a pipe has no width
-    tally = counts(study.definition, records)
-    done = f"{tally['finished']} finished, {tally['crashed']} crashed, {tally['pending']} under way"
-    broken = tally["failed"] - tally["crashed"]
-    done += f", {broken} broke a limit" if broken else ""
-    skipped = sum(record.word == "skipped" for record in records)
-    done += f", {skipped} skipped" if skipped else ""
-    console.print(visible(f"Study {study.place.study!r} in {study.place}: {done}"), markup=False, soft_wrap=True)
+    words = visible(f"Study {study.place.study!r} in {study.place}: {tally_words(study.definition, records)}")
+    console.print(words, markup=False, soft_wrap=True)
     if records:
         console.print(_table(study.definition, records[-last:] if last else records))
     if outlook is not None:
         seen = best_seen(study.definition, records)
         for line in best_words(study.definition, outlook, seen).split("\n"):
             console.print(visible(line), markup=False, soft_wrap=True)
+
+
+def tally_words(definition: Definition, records: Sequence[Record]) -> str:
+    """How many trials ended in what, in the words of docs/glossary.md."""
+    tally = counts(definition, records)
+    violated = tally["failed"] - tally["crashed"]
+    among = f" ({violated} violated a limit)" if violated else ""
+    parts = [f"{tally['finished']} finished{among}", f"{tally['crashed']} crashed", f"{tally['pending']} under way"]
+    others = Counter(record.word for record in records if record.status in ("pruned", "ignored"))
+    parts += [f"{others[word]} {word}" for word in ("pruned", "transient", "skipped", "deleted") if others[word]]
+    return ", ".join(parts)
 
 
 def _table(definition: Definition, records: Sequence[Record]) -> Any:
@@ -140,24 +140,26 @@ def _table(definition: Definition, records: Sequence[Record]) -> Any:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("trial", justify="right", no_wrap=True)
     table.add_column("status", no_wrap=True)
-    for name in (*definition.space, "objective", *definition.constraint_names):
+    names = [*definition.space, *extra_names(records, definition)]
+    for name in (*names, "objective", *definition.constraint_names):
         table.add_column(Text(visible(definition.label(name))), justify="right", min_width=6)
     table.add_column("reason", overflow="fold", ratio=1)
     for record in records:
         failed = record.failed_under(definition.constraints)
         style = _STYLES["crashed" if failed else record.status]
-        table.add_row(*(Text(cell) for cell in _cells(definition, record)), style=style)
+        table.add_row(*(Text(cell) for cell in _cells(definition, names, record)), style=style)
     return table
 
 
-def _cells(definition: Definition, record: Record) -> list[str]:
-    params = [short(record.params[name]) if name in record.params else "" for name in definition.space]
+def _cells(definition: Definition, names: Sequence[str], record: Record) -> list[str]:
+    params = [short(record.params[name]) if name in record.params else "" for name in names]
     seen = [
         "" if name not in record.constraints else _seen(record.constraints[name])
         for name in definition.constraint_names
     ]
     cost = "" if record.objective is None else f"{record.objective:.6g}"
-    return [visible(cell) for cell in (str(record.number), record.word, *params, cost, *seen, record.reason)]
+    word = "under way" if record.word == "pending" else record.word
+    return [visible(cell) for cell in (str(record.number), word, *params, cost, *seen, record.reason)]
 
 
 def _seen(value: float | None) -> str:

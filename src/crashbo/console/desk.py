@@ -17,7 +17,7 @@ from crashbo.integrations.optuna.correcting import Correction, amend
 from crashbo.integrations.optuna.internals import trial_id
 from crashbo.integrations.optuna.records import RETRY_OF, SKIPPED
 from crashbo.integrations.optuna.transactions import CREATED, Beginning, Ending, new_key, writer
-from crashbo.outcome import VIOLATED
+from crashbo.outcome import CRASHED, Outcome, check_outcome
 from crashbo.space import Space
 from crashbo.studies import recording
 from crashbo.studies.storage import StudyError
@@ -192,7 +192,8 @@ class Desk:
         number, cost, by = form.number(), form.objective(), form.text("by", NAME_LIMIT)
         seen = form.constraints(self.study.definition, all_needed=True)
         form.finish()
-        wanted = ("finished", cost, _stored(seen), "")
+        said = check_outcome(cost, seen, self.study.definition.constraints)
+        wanted = ("finished" if said.objective is not None else "crashed", said.objective, _stored(said), said.reason)
         with self._lock:
             self._once(number, wanted, lambda: recording.tell(self.study, number, cost, seen, key=key, by=by))
         return number
@@ -202,7 +203,7 @@ class Desk:
         number, reason, by = form.number(), form.text("reason", REASON_LIMIT), form.text("by", NAME_LIMIT)
         seen = form.constraints(self.study.definition, all_needed=False)
         form.finish()
-        wanted = ("crashed", None, _stored(seen), reason)
+        wanted = ("crashed", None, _stored(check_outcome(CRASHED, seen, self.study.definition.constraints)), reason)
         with self._lock:
             self._once(number, wanted, lambda: recording.crash(self.study, number, reason, seen, key=key, by=by))
         return number
@@ -216,7 +217,7 @@ class Desk:
             self._once(number, wanted, lambda: recording.transient(self.study, number, reason, key=key, by=by))
         return number
 
-    def _once(self, number: int, wanted: tuple[Any, ...], write: Callable[[], None]) -> None:
+    def _once(self, number: int, wanted: tuple[Any, ...], write: Callable[[], object]) -> None:
         """Write; if the very same is stored already, a lost answer made someone press twice."""
         try:
             write()
@@ -255,6 +256,6 @@ def same(space: Space, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool
     return bool(np.abs(space.encode(one) - space.encode(other)).max() < _NEAR)
 
 
-def _stored(seen: Mapping[str, Any]) -> dict[str, Any]:
+def _stored(outcome: Outcome) -> dict[str, Any]:
     """Constraints as a row shows them."""
-    return {name: "violated" if value is VIOLATED else value for name, value in sorted(seen.items())}
+    return {name: "violated" if value is None else value for name, value in sorted(outcome.constraints.items())}

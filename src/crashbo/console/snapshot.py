@@ -128,7 +128,8 @@ def make_row(
 def status_of(record: Record, trial: FrozenTrial) -> str:
     """A word for what became of a trial.
 
-    One of "finished", "crashed", "pending", "starting", "transient", "deleted", "skipped", "waiting" and "ignored".
+    One of "finished", "crashed", "pending", "starting", "transient", "deleted", "skipped", "pruned", "waiting" and
+    "ignored"; docs/glossary.md says what they mean.
     """
     if trial.state == TrialState.WAITING:
         return "waiting"

@@ -106,7 +106,7 @@ class Thinker:
             number, params = queued
             return self._described(params, {"mode": "given", "why": "someone put it in the queue"}, waiting=number)
         if again is not None:
-            why = f"another try of trial {again.number}, whose failure did not count"
+            why = f"another try of trial {again.number}, whose failure was transient"
             return self._described(again.params, {"mode": "retry", "why": why}, retry_of=again.number)
         suggestion = self._ask()
         return self._described(suggestion, beliefs_of(suggestion.why))

@@ -9,7 +9,8 @@ from scipy.linalg import lapack
 
 from crashbo.errors import NumericalError
 from crashbo.gp.ep import WIDTH_FLOOR, EPResult, Labels, propagate
-from crashbo.gp.rows import Gradient, Hyperparameters, Rows, covariance_gradient, joint_covariance
+from crashbo.gp.kernel import correlation_and_slope
+from crashbo.gp.rows import Hyperparameters, Rows, joint_covariance, weighed_gaps
 from crashbo.gp.sites import factor_sites
 
 Array = NDArray[np.float64]
@@ -158,7 +159,6 @@ def infer(
     at: Hyperparameters,
     *,
     width: float = 0.0,
-    relaxed: Array | None = None,
     start: tuple[Array, Array] | None = None,
     tolerance: float = 1e-6,
     max_sweeps: int = 200,
@@ -169,7 +169,6 @@ def infer(
         rows: what was seen.
         at: `b` settings of the hyperparameters.
         width: probit width of the labels.
-        relaxed: `m` or `b x m`, lapse rates of single labels that override `at.lapse` where larger.
         start, tolerance, max_sweeps: of EP.
     """
     given = condition_on_values(joint_covariance(rows, at), rows.values, at.row_noise(rows))
@@ -177,8 +176,6 @@ def infer(
     lapse = np.broadcast_to(at.lapse[:, None], (b, m))
     if rows.soft is not None:
         lapse = np.where(rows.soft, 0.5, lapse)
-    if relaxed is not None:
-        lapse = np.maximum(lapse, relaxed)
     labels = Labels(rows.sign, at.threshold[:, rows.label_output], np.full((b, m), width), lapse, rows.soft)
     found = solve(given, labels, start=start, tolerance=tolerance, max_sweeps=max_sweeps)
     return Posterior(found.weights, found.log_evidence, found.ep, given, rows, at)
@@ -206,21 +203,20 @@ def evidence_slope(solution: Solution) -> Array:
     return 0.5 * (weights[:, :, None] * weights[:, None, :] - half.swapaxes(-1, -2) @ half)
 
 
-def evidence_gradient(posterior: Posterior) -> Gradient:
-    """Derivatives of the log evidence by all hyperparameters."""
+def evidence_gradient(posterior: Posterior) -> Array:
+    """Derivatives of the log evidence of one setting whose outputs are all multiples of one latent, `d + 3`.
+
+    By the logs of the lengthscales, of the values' variance and of their noise variance, and by the labels' threshold.
+
+    Math: sum_rs slope_rs dK_rs / d theta,  slope as in `evidence_slope`
+    """
     rows, at, k = posterior.rows, posterior.at, posterior.rows.n_values
-    slope = evidence_slope(posterior)
-    by_length, by_mixing = covariance_gradient(rows, at, slope)
-    outputs = np.arange(at.mixing.shape[1])[:, None]
-    diagonal = np.einsum("bii->bi", slope)[:, :k] * at.row_noise(rows)
-    by_noise = diagonal @ (rows.value_output == outputs).T.astype(np.float64)
-    by_threshold = -posterior.weights[:, k:] @ (rows.label_output == outputs).T.astype(np.float64)
-    return Gradient(by_length, by_mixing, by_noise, by_threshold, _by_lapse(posterior))
-
-
-def _by_lapse(posterior: Posterior) -> Array:
-    """Derivative by the lapse rate, `b`, of posteriors without relaxed labels; 0 where the rate is 0."""
-    lapse, kept, sign = posterior.at.lapse[:, None], posterior.ep.kept, posterior.rows.sign
-    safe = np.maximum(lapse, 1e-300)
-    each = np.where(sign > 0, -1 / (1 - lapse), (1 - kept) / safe - kept / (1 - lapse))
-    return np.where(lapse > 0, each, 0.0).sum(-1)
+    mixing, precision = at.mixing[0, rows.output, 0], np.square(1 / at.lengthscale[0, 0])
+    slope = evidence_slope(posterior)[0]
+    squared = rows.squared_distances(precision[None])
+    shape, fall = (one[0] for one in correlation_and_slope(squared, at.latents.kernels))
+    weighed = slope * mixing[:, None] * mixing
+    by_length = weighed_gaps(rows, (rows.incidence.T @ weighed @ rows.incidence * fall)[None])[0] * precision
+    by_variance = (weighed * shape[rows.point[:, None], rows.point])[:k].sum()
+    by_noise = slope.diagonal()[:k] @ at.row_noise(rows)[0]
+    return np.array([*by_length, by_variance, by_noise, -posterior.weights[0, k:].sum()])

@@ -1,13 +1,13 @@
 """What trials reveal, as rows of one joint Gaussian: values of outputs, and on which side of their limit they lie."""
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.gp.kernel import Kernels, Latents, correlation, correlation_slope, square_gaps, squared_distance
+from crashbo.gp.kernel import Kernels, Latents, correlation, square_gaps, squared_distance
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -80,20 +80,6 @@ class Rows:
         return np.asarray(precision @ self.gaps).reshape(len(precision), n, n)
 
 
-def one_output(X: Array, crashed: NDArray[np.bool_], observed: Indices, values: Array) -> Rows:
-    """Rows of one output that has values where `observed`, and a label on its own limit at every point."""
-    n = len(X)
-    return Rows(
-        X,
-        np.asarray(observed, dtype=np.int64),
-        np.zeros(len(observed), dtype=np.int64),
-        values,
-        np.arange(n),
-        np.zeros(n, dtype=np.int64),
-        np.where(crashed, -1.0, 1.0),
-    )
-
-
 @dataclass(frozen=True)
 class Hyperparameters:
     """`b` settings of the model: outputs are linear mixes of independent latents of variance 1.
@@ -135,15 +121,6 @@ class Hyperparameters:
         """The correlation functions."""
         return Latents.of(self.lengthscale, self.kernel)
 
-    def with_threshold(self, threshold: Array) -> "Hyperparameters":
-        """The same with other limits."""
-        return replace(self, threshold=threshold)
-
-    @property
-    def prior_covariance(self) -> Array:
-        """`b x o x o`, of the outputs at one point."""
-        return self.mixing @ self.mixing.swapaxes(-1, -2)
-
     def row_noise(self, rows: Rows) -> Array:
         """`b x k`, noise variance of every value, above a floor relative to the output's prior variance."""
         variance = np.einsum("bol,bol->bo", self.mixing, self.mixing)
@@ -179,44 +156,6 @@ def _shared(latents: Latents, weight: Array, shapes: Array, rows: Rows, own: sli
     block = (factors[:, used] @ picked).reshape(len(weight), *size)
     block += factors[:, -1, None, None]
     return np.asarray(block)
-
-
-@dataclass(frozen=True)
-class Gradient:
-    """Derivatives of a scalar by hyperparameters, shaped like these; lengthscales and noise by their logs."""
-
-    log_lengthscale: Array
-    mixing: Array
-    log_noise: Array
-    threshold: Array
-    lapse: Array
-
-
-def covariance_gradient(rows: Rows, at: Hyperparameters, slope: Array) -> tuple[Array, Array]:
-    """Derivatives by log lengthscales `b x l x d` and mixing `b x o x l`, given those by the joint covariance.
-
-    Args:
-        rows, at: as in `joint_covariance`.
-        slope: `b x r x r`, symmetric.
-    """
-    b, outputs, count = at.mixing.shape
-    (n, d), latents = rows.X.shape, at.latents
-    by_length, by_mixing = np.zeros((b, count, d)), np.zeros((b, outputs, count))
-    member = (rows.output[None, :] == np.arange(outputs)[:, None]).astype(np.float64)  # o x r
-    squared = rows.squared_distances(np.square(1.0 / latents.lengthscale))
-    shapes, falls = correlation(squared, latents.kernels), correlation_slope(squared, latents.kernels)
-    each = np.array_equal(rows.point, np.arange(n))  # one row for every point
-    for latent in range(count):
-        weight = at.mixing[:, rows.output, latent]
-        shape, fall = latents.of_latent(shapes, latent, 1.0), latents.of_latent(falls, latent, 0.0)
-        if latents.place[:, latent].max() >= 0:
-            placed = slope * weight[:, :, None] * weight[:, None, :]
-            placed = (placed if each else rows.incidence.T @ placed @ rows.incidence) * fall
-            by_length[:, latent] = weighed_gaps(rows, placed) / np.square(at.lengthscale[:, latent])
-        seen = shape if each else shape[:, rows.point[:, None], rows.point]
-        reach = (slope * seen) @ weight[..., None]
-        by_mixing[:, :, latent] = 2 * reach[..., 0] @ member.T
-    return by_length, by_mixing
 
 
 def weighed_gaps(rows: Rows, weights: Array) -> Array:

@@ -121,6 +121,12 @@ class Block:
         limit = np.concatenate([np.zeros((b, 1)), threshold], -1)
         return Hyperparameters(lengthscale, mixing, noise, limit, relation.lapse, kernel)
 
+    def with_threshold(self, theta: Array, threshold: Array, kernel: Kernels) -> Hyperparameters:
+        """Settings of a value that nothing limits but itself, `threshold` being `b`, in its own prior deviations."""
+        b, m, d = len(theta), self.margins, self.X.shape[-1]
+        itself = Relations(np.ones((b, m)), np.ones((b, m, d)), np.zeros(b))
+        return self.hyperparameters(theta, itself, np.repeat(threshold[:, None], m, -1), 0.0, kernel)
+
 
 @dataclass(frozen=True)
 class Relations:

@@ -1,13 +1,16 @@
-"""The crash threshold c as a hyperparameter: fixed, maximum likelihood (15), or MAP (16)."""
+"""The crash threshold c as a hyperparameter: fixed, maximum likelihood (15), or MAP (16).
+
+A crash next to a success, closer than the function can change, contradicts the success's value (the paper's
+Discussion). Instead of noise everywhere, that crash alone may have been a lapse, and only if the evidence prefers this.
+"""
 
 import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
-from crashbo.errors import InputError
-from crashbo.gp.conflicts import RATE, find_conflicts, lapsed
 from crashbo.gp.ep import EPResult, Labels, propagate
 from crashbo.gp.inference import Conditioned, Solution, solve
 from crashbo.learning.map import find_mode
@@ -16,6 +19,8 @@ from crashbo.learning.priors import log_normal
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Sites = tuple[Array, Array]
+RATE = 1e-3  # lapse rate of a relaxed label
+_AGAINST = 2.0  # log of how many times less likely than a priori the rest makes a label that is looked at
 _ROUNDS = 3  # of relaxing labels that conflict with the rest
 _PRECISION = 1e-11  # of the log posterior, relative
 _TOLERANCE, _SWEEPS = 1e-6, 60  # of EP while searching
@@ -66,21 +71,6 @@ class ThresholdRule:
             return 0.0, 0.0
         value, slope = log_normal(np.array(threshold), *self.prior)
         return float(value), float(slope)
-
-
-def check_rule(threshold: float | None, prior: tuple[float, float] | None) -> ThresholdRule:
-    """Validate the user's threshold arguments."""
-    if threshold is not None and (not isinstance(threshold, (int, float)) or math.isnan(threshold)):
-        raise InputError(f"`threshold` must be a number or None; got {threshold!r}.")
-    if prior is not None:
-        try:
-            mean, deviation = (float(value) for value in prior)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"`threshold_prior` must be (mean, standard deviation) or None; got {prior!r}.") from error
-        if not (math.isfinite(mean) and math.isfinite(deviation) and deviation > 0):
-            raise InputError(f"`threshold_prior` must be finite with a standard deviation > 0; got {prior!r}.")
-        prior = (mean, deviation)
-    return ThresholdRule(None if threshold is None else float(threshold), prior)
 
 
 @dataclass(frozen=True)
@@ -139,7 +129,7 @@ def estimate_threshold(
     rates = np.zeros(len(sign))
     best = _search(given, sign, rule, width, rates, start)
     for _ in range(_ROUNDS):
-        conflicts = find_conflicts(best.solution, make_labels(sign, best.threshold, width, rates))[0]
+        conflicts = _conflicts(best.solution, make_labels(sign, best.threshold, width, rates))[0]
         if not conflicts.any():
             break
         rates = np.where(conflicts, RATE, rates)
@@ -148,6 +138,25 @@ def estimate_threshold(
             break
         best = replace(other, solves=best.solves + other.solves)
     return best
+
+
+def _conflicts(solution: Solution, labels: Labels) -> NDArray[np.bool_]:
+    """Labels above a limit that other rows speak against, `b x m`: candidates to be relaxed.
+
+    A label that is unlikely a priori, and no less likely given the rest, is a surprise but no conflict. A crash and a
+    success at one point hold each other where EP cannot tell, so the values alone are asked too.
+
+    Math: log Pr(label | rest) - log Pr(label) < -2, the rest being all other rows, or the values
+    """
+    sign, given = labels.sign, solution.given
+
+    def log_mass(gap: Array, deviation: Array) -> Array:
+        return np.asarray(log_ndtr(sign * gap / np.hypot(deviation, labels.width)))
+
+    variance = np.maximum(np.einsum("bii->bi", given.covariance), np.square(given.smallest_width))
+    by_values = log_mass(labels.limit - given.mean, np.sqrt(variance))
+    against = np.minimum(solution.ep.log_mass, by_values) - log_mass(labels.limit, given.deviation) < -_AGAINST
+    return np.asarray(against & (sign < 0) & (labels.lapse < RATE))
 
 
 def _search(
@@ -178,7 +187,7 @@ def _search(
         mode = find_mode(log_posterior, np.zeros(1), bounds, precision=_PRECISION, steepest=_STEEPEST)
         known = max(guess + unit * float(mode.theta[0]), rule.floor)
     solution = at(known, 200)
-    relaxed = np.flatnonzero(lapsed(solution, rates[None])[0])
+    relaxed = np.flatnonzero((rates > 0) & (solution.ep.kept[0] < 0.5))
     log_posterior_there = float(solution.log_evidence[0]) + rule.log_density(known)[0]
     return ThresholdEstimate(known, solution, relaxed, rates, log_posterior_there, solves)
 

@@ -20,18 +20,27 @@ _ROWS = (
 )
 
 
-def plot_rollouts(rollouts: Mapping[str, Outcome], *, theme: ThemeName = "light", seconds: float = 20.0) -> Figure:
+def plot_rollouts(
+    rollouts: Mapping[str, Outcome],
+    *,
+    theme: ThemeName = "light",
+    seconds: float = 20.0,
+    limits: Mapping[str, float] | None = None,
+) -> Figure:
     """Draw roll-outs over time: the pole's angle, the hand's position and what was commanded.
 
     Args:
-        rollouts: by name, such as before and after tuning.
+        rollouts: by name, such as before and after tuning; at most three.
         theme: "light" or "dark".
         seconds: to show at most.
+        limits: on "angle" and "reach"; those of the robot if not given.
     """
+    limits = limits or MONITOR.limits
     with canvas(theme, 7.2, 5.2) as (figure, colours):
         panels = figure.subplots(len(_ROWS), 1, sharex=True)
+        palette = (colours.orange, colours.blue) if len(rollouts) < 3 else (colours.orange, colours.green, colours.blue)
         for axes, (attribute, label, factor, limit) in zip(panels, _ROWS, strict=True):
-            for (name, outcome), colour in zip(rollouts.items(), (colours.orange, colours.blue), strict=False):
+            for (name, outcome), colour in zip(rollouts.items(), palette, strict=False):
                 path = outcome.trajectory
                 shown = path.time <= seconds
                 values = factor * getattr(path, attribute)[shown]
@@ -42,7 +51,7 @@ def plot_rollouts(rollouts: Mapping[str, Outcome], *, theme: ThemeName = "light"
                     axes.plot(path.time[row], place, "X", color=colours.vermilion, ms=8)
             if limit is not None:
                 for side in (-1, 1):
-                    height = side * factor * MONITOR.limits[limit]
+                    height = side * factor * limits[limit]
                     axes.axhline(height, color=colours.vermilion, lw=1, ls="--", label="limit of the robot")
             axes.set_ylabel(label)
         panels[-1].set_xlabel("time [s]")
@@ -54,7 +63,7 @@ def plot_rollouts(rollouts: Mapping[str, Outcome], *, theme: ThemeName = "light"
 def animate_rollouts(
     rollouts: Mapping[str, Outcome], path: Path, *, seconds: float = 14.0, frames: int = 12, magnify: float = 8.0
 ) -> Path:
-    """Write a GIF of poles balancing side by side.
+    """Write a GIF of poles balancing side by side; a pole turns red when its roll-out has failed.
 
     Args:
         rollouts: by name.
@@ -72,18 +81,22 @@ def animate_rollouts(
             axes.set(xlim=(-1.5, 1.5), ylim=(-0.15, 1.45), title=name, xticks=[], yticks=[], aspect="equal")
             axes.grid(False)
             axes.axhline(0.0, color=theme.muted, lw=1)
+            for side in (-1, 1):
+                axes.axvline(side * magnify * MONITOR.limits["reach"], 0.0, 0.2, color=theme.vermilion, lw=1, ls="--")
             ending = f"failed after {outcome.seconds:.1f} s" if outcome.cost is None else f"cost {outcome.cost:.2f}"
             axes.text(0.5, 0.93, ending, transform=axes.transAxes, ha="center", color=theme.muted)
             (pole,) = axes.plot([], [], color=theme.blue, lw=4, solid_capstyle="round")
             (hand,) = axes.plot([], [], "s", color=theme.ink, ms=12)
-            poles.append((pole, hand, outcome.trajectory))
+            poles.append((pole, hand, outcome))
 
         def draw(frame: int) -> list[object]:
-            for pole, hand, trajectory in poles:
+            for pole, hand, outcome in poles:
+                trajectory = outcome.trajectory
                 row = min(int(np.searchsorted(trajectory.time, frame / frames)), len(trajectory.time) - 1)
                 x, angle = magnify * trajectory.position[row], magnify * trajectory.angle[row]
                 pole.set_data([x, x + _LENGTH * np.sin(angle)], [0.0, _LENGTH * np.cos(angle)])
                 hand.set_data([x], [0.0])
+                pole.set_color(theme.vermilion if outcome.failed and frame / frames >= outcome.seconds else theme.blue)
             return []
 
         moving = FuncAnimation(figure, draw, frames=int(seconds * frames))  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from crashbo.plots.run_figures import draw_band_curves, plot_convergence, plot_t
 from crashbo.plots.theme import Theme, ThemeName
 from crashbo.plots.views import View
 from crashbo.problems.pole.reference import grid_reference
-from crashbo.problems.pole.rollout import Outcome
+from crashbo.problems.pole.rollout import MONITOR, Outcome
 from crashbo.problems.pole.tuning import POLES
 from crashbo.reproduce.figures import save
 from crashbo.reproduce.methods import METHODS, PaperSettings
@@ -72,7 +72,8 @@ def robot_figures(name: str, tuned: Tuned, seed: int, *, theme: ThemeName = "lig
     found["trials"] = plot_convergence(seen, theme=theme)
     if tuned.optimizer.limits:
         found["limits"] = plot_thresholds(seen, true=tuning.thresholds, fits=25, theme=theme)
-    found["rollouts"] = plot_rollouts(shown_rollouts(name, tuned, seed), theme=theme)
+    limits = {**MONITOR.limits, "reach": tuning.reach_limit}
+    found["rollouts"] = plot_rollouts(shown_rollouts(name, tuned, seed), theme=theme, limits=limits)
     return found
 
 

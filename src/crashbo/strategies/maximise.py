@@ -51,25 +51,26 @@ class Maximum:
 
 
 class Rounding:
-    """Moves points to valid ones: integers and choices to the middle of their cells."""
+    """Moves points to valid ones: integers and choices to the middle of their cells, all to where constraints hold."""
 
     def __init__(self, space: Space) -> None:
+        self.space, self.constrained = space, bool(space.constraints)
         self.discrete = [one for one in space.coordinates if one.kind != "continuous"]
         self.free = np.ones(space.dimension)
         for one in self.discrete:
             self.free[one.start : one.stop] = 0.0
 
     def __bool__(self) -> bool:
-        return bool(self.discrete)
+        return bool(self.discrete) or self.constrained
 
     def __call__(self, X: Array) -> Array:
         """Round `... x d` points."""
-        if not self.discrete:
+        if not self:
             return X
         result = X.copy()
         for one in self.discrete:
             result[..., one.start : one.stop] = one.round(np.clip(X[..., one.start : one.stop], 0.0, 1.0))
-        return result
+        return self.space.inward(np.clip(result, 0.0, 1.0)) if self.constrained else result
 
 
 def look(history: History, rounding: Rounding, seed: int, raw: int, near: Array | None = None) -> Array:
@@ -80,7 +81,7 @@ def look(history: History, rounding: Rounding, seed: int, raw: int, near: Array 
     near = history.points if near is None else near
     noise = np.random.default_rng(seed).standard_normal((len(_NEAR), *near.shape))
     around = np.clip(near + _NEAR * noise, 0.0, 1.0).reshape(-1, near.shape[-1])
-    return rounding(np.concatenate([sobol(raw, history.space.dimension, seed), history.points, around]))
+    return rounding(np.concatenate([history.space.spread(raw, seed), history.points, around]))
 
 
 def maximise(
@@ -113,7 +114,20 @@ def maximise(
     scores = np.concatenate([_evaluate(score, refined, allowed), values[top]])
     winner = int(scores.argmax())
     best = Maximum(candidates[winner], float(scores[winner]))
-    return _climb(score, rounding, best, allowed) if rounding else best
+    best = _climb(score, rounding, best, allowed) if rounding else best
+    return _wander(score, rounding, best, allowed) if rounding.constrained else best
+
+
+def _wander(score: Score, rounding: Rounding, best: Maximum, allowed: Callable[[Array], Bools] | None) -> Maximum:
+    """Improve by random steps, ever shorter: along the border of what constraints allow, where gradients end."""
+    rng = np.random.default_rng(0)
+    for length in (0.1, 0.03, 0.01, 0.003, 0.001):
+        moved = rounding(best.point + length * rng.standard_normal((64, len(best.point))))
+        values = _evaluate(score, moved, allowed)
+        winner = int(values.argmax())
+        if values[winner] > best.value:
+            best = Maximum(moved[winner], float(values[winner]))
+    return best
 
 
 def _evaluate(score: Score, points: Array, allowed: Callable[[Array], Bools] | None) -> Array:

@@ -209,11 +209,12 @@ def _suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> 
 
 
 def _asked(study: Study, number: int, params: Mapping[str, Any]) -> Asked:
-    marks = study.trial(number).user_attrs
+    trial = study.trial(number)
+    marks, given = trial.user_attrs, "a point you gave" if "fixed_params" in trial.system_attrs else ""
     return Asked(
         number=number,
         params={name: study.translation.shown(name, value) for name, value in params.items()},
-        why=marks.get("crashbo:why", ""),
+        why=marks.get("crashbo:why", given),
         success_probability=marks.get("crashbo:success_probability"),
         thresholds=marks.get("crashbo:thresholds") or {},
         deviations=marks.get("crashbo:deviations") or {},

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crashbo.errors import InputError
+from crashbo.integrations.optuna.records import DEFAULTS
 from crashbo.integrations.stored import options_from_json, strategy_in
 from crashbo.options import Options
 from crashbo.outcome import Constraint
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 FORMAT, SPACE, CONSTRAINTS = "crashbo:format", "crashbo:space", "crashbo:constraints"
 SETTINGS, UNITS = "crashbo:settings", "crashbo:units"
+EDITS = "crashbo:edits"  # what it was before each change, oldest first
 _FORMAT = 1
 
 
@@ -33,6 +35,7 @@ class Definition:
         units: by parameter, constraint or "objective"; for people only.
         strategy: "default" or "paper".
         plain: whether another program made the study, and this is what its trials tell.
+        defaults: of parameters that were added later: their values in the trials before that.
     """
 
     space: Space
@@ -43,7 +46,8 @@ class Definition:
     options: Mapping[str, Any] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     strategy: str = "default"
-    plain: bool = False
+    plain: bool = field(default=False, compare=False)
+    defaults: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         names = [one.name for one in self.constraints]
@@ -78,18 +82,25 @@ class Definition:
 
 def write(study: "optuna.Study", definition: Definition) -> None:
     """Write a definition on a new study; the format comes last and says that it is complete."""
-    study.set_user_attr(SPACE, definition.space.to_json())
-    study.set_user_attr(CONSTRAINTS, [asdict(one) for one in definition.constraints])
+    for name, value in (to_attributes(definition) | {FORMAT: _FORMAT}).items():
+        study.set_user_attr(name, value)
+
+
+def to_attributes(definition: Definition) -> dict[str, Any]:
+    """Return a definition as a study's user attributes."""
     settings = {
         "seed": definition.seed,
         "strategy": definition.strategy,
         "acquisition": definition.acquisition,
         "options": dict(definition.options),
     }
-    study.set_user_attr(SETTINGS, settings)
-    if definition.units:
-        study.set_user_attr(UNITS, dict(definition.units))
-    study.set_user_attr(FORMAT, _FORMAT)
+    found = {
+        SPACE: definition.space.to_json(),
+        CONSTRAINTS: [asdict(one) for one in definition.constraints],
+        SETTINGS: settings,
+    }
+    found |= {UNITS: dict(definition.units)} if definition.units else {}
+    return found | ({DEFAULTS: dict(definition.defaults)} if definition.defaults else {})
 
 
 def read(study: "optuna.Study") -> Definition:
@@ -109,4 +120,5 @@ def read(study: "optuna.Study") -> Definition:
         acquisition=acquisition,
         options=settings["options"],
         units=marks.get(UNITS, {}),
+        defaults=marks.get(DEFAULTS, {}),
     )

@@ -1,6 +1,5 @@
 """Optuna studies that another program made: what they are about, as far as their trials tell."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,9 +9,9 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 
 from crashbo.errors import InputError
-from crashbo.integrations.optuna.history import Outputs, outputs_of
+from crashbo.integrations.optuna.outputs import Outputs, outputs_of
 from crashbo.integrations.optuna.records import Record, read
-from crashbo.integrations.optuna.space import Distributions, Translation, infer, translate
+from crashbo.integrations.optuna.space import Distributions, Translation, infer, infer_largest, translate
 from crashbo.studies.definition import Definition
 
 
@@ -26,7 +25,7 @@ def infer_definition(study: optuna.Study) -> tuple[Definition, Distributions]:
         InputError: if it has several objectives, or no trial with parameters.
     """
     records = read(study)
-    space = modelled_space(records)
+    space = infer(records) or infer_largest(records)
     if not space:
         raise InputError(
             f"`study` must have a trial with parameters; {study.study_name!r} has none yet. Run one, or make a study "
@@ -39,19 +38,6 @@ def infer_definition(study: optuna.Study) -> tuple[Definition, Distributions]:
         plain=True,
     )
     return definition, space
-
-
-def modelled_space(records: Sequence[Record]) -> Distributions:
-    """The parameters to model: those all finished trials share, else those of the largest group of trials."""
-    shared = infer(records)
-    if shared:
-        return shared
-    groups = Counter(frozenset(record.distributions) for record in records if record.distributions)
-    if not groups:
-        return {}
-    largest = max(groups.values())
-    group = next(names for names, count in groups.items() if count == largest)
-    return infer([record for record in records if frozenset(record.distributions) == group])
 
 
 def as_told(records: Sequence[Record], translation: Translation) -> list[Record]:

@@ -140,11 +140,8 @@ def open_study(place: Place, *, quick: bool = False) -> Study:
 def _opened(place: Place, quick: bool) -> Study:
     storage = open_storage(place, quick=quick)
     with storage_errors(place):
-        place = place if place.study else replace(place, study=_only_study(place, storage))
-        try:
-            inner = optuna.load_study(storage=storage, study_name=place.study, sampler=_light_sampler())
-        except KeyError as error:
-            raise StudyError(f"There is no study {place.study!r} in {place}. {_listed(storage)}") from error
+        place = place if place.study else replace(place, study=only_study(place, storage))
+        inner = load(storage, place.study, place)
         if len(inner.directions) != 1:
             raise InputError(
                 f"`study` must have one objective; {place.study!r} has {len(inner.directions)}. Combine them into one "
@@ -153,6 +150,19 @@ def _opened(place: Place, quick: bool) -> Study:
         if definitions.FORMAT not in inner.user_attrs:
             return Study(place, inner, *plain.infer_definition(inner))
         return Study(place, inner, definitions.read(inner))
+
+
+def load(storage: Any, name: str, place: Place | None = None) -> optuna.Study:
+    """Load a study of a storage.
+
+    Raises:
+        StudyError: if there is none of that name.
+    """
+    try:
+        return optuna.load_study(storage=storage, study_name=name, sampler=_light_sampler())
+    except KeyError as error:
+        where = "" if place is None else f" in {place}"
+        raise StudyError(f"There is no study {name!r}{where}. {_listed(storage)}") from error
 
 
 def study_exists(place: Place) -> bool:
@@ -173,7 +183,8 @@ def _light_sampler() -> optuna.samplers.BaseSampler:
     return optuna.samplers.RandomSampler(seed=0)
 
 
-def _only_study(place: Place, storage: Any) -> str:
+def only_study(place: Place, storage: Any) -> str:
+    """The name of the only study of a storage, or of the one with the usual name."""
     names = optuna.get_all_study_names(storage)
     if len(names) == 1:
         return str(names[0])
@@ -201,6 +212,4 @@ def counts(definition: Definition, found: Sequence[Record]) -> dict[str, int]:
 
 def best_seen(definition: Definition, found: Sequence[Record]) -> Record | None:
     """The best measured trial that broke no limit; None without any."""
-    sign = 1.0 if definition.direction == "minimize" else -1.0
-    good = [one for one in found if one.status == "finished" and not one.failed_under(definition.constraints)]
-    return min(good, key=lambda record: sign * (record.objective or 0.0), default=None)
+    return records.best_of(found, definition.constraints, maximize=definition.direction == "maximize")

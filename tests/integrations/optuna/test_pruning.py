@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import optuna
 import pytest
 from optuna.trial import TrialState
@@ -13,9 +14,49 @@ from tests.integrations.optuna.helpers import light, make_study
 FINISHED = [(Curve([1, 2, 3], [5.0, 3.0, 2.0]), 1.0), (Curve([1, 2, 3], [6.0, 5.0, 4.0]), 3.0)]
 
 
-def test_the_value_moves_by_what_others_gained_after_that_step() -> None:
-    assert estimate(Curve([1, 2], [9.0, 7.0]), FINISHED, maximize=False) == pytest.approx(7.0 - 2.0)
-    assert estimate(Curve([1], [9.0]), FINISHED, maximize=False) == pytest.approx(9.0 - 3.5)
+def line(step: int, weight: float = 1.0) -> tuple[float, float]:
+    """Slope and offset at a step of FINISHED, independently."""
+    before = np.array([curve.at(step) for curve, _ in FINISHED])
+    cost = np.array([cost for _, cost in FINISHED])
+    slope = (np.cov(before, cost, ddof=0)[0, 1] + weight * before.var() / 2) / (before.var() * (1 + weight / 2))
+    slope = float(np.clip(slope, 0.0, 1.5))
+    return slope, float(np.median(cost - slope * before))
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_the_value_goes_on_as_those_of_finished_trials_did(step: int) -> None:
+    slope, offset = line(step)
+    found = estimate(Curve([step], [9.0]), FINISHED, maximize=False)
+    assert found == pytest.approx(offset + slope * 9.0)
+
+
+def test_every_step_has_its_say_by_how_well_it_foretells() -> None:
+    random = np.random.default_rng(0)
+    costs = np.linspace(0.0, 4.0, 30)
+    curves = [Curve([1, 2, 3], [cost + 5 * random.normal(), cost + 1.0, cost + 0.5]) for cost in costs]
+    finished = [(curve, float(cost)) for curve, cost in zip(curves, costs, strict=True)]
+    unlucky = Curve([1, 2, 3], [-20.0, 4.0, 3.5])  # the first step says little, the others agree on 3
+    assert estimate(unlucky, finished, maximize=False) == pytest.approx(3.0, abs=1e-6)
+    noisy = [
+        (Curve([1, 2], [cost + n, cost - n]), float(cost))
+        for cost, n in zip(costs, random.normal(size=30), strict=True)
+    ]
+    assert estimate(Curve([1, 2], [4.0, 2.0]), noisy, maximize=False) == pytest.approx(3.0, abs=0.4)
+
+
+def test_curves_that_fall_in_proportion_are_met_by_many_trials() -> None:
+    many = [(Curve([1], [4.0 * cost]), cost) for cost in np.linspace(0.5, 8.0, 40)]
+    assert estimate(Curve([1], [20.0]), many, maximize=False) == pytest.approx(5.0, rel=0.05)
+
+
+def test_early_values_that_mislead_say_nothing() -> None:
+    crossing = [(Curve([1], [10.0 - cost]), cost) for cost in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    assert estimate(Curve([1], [100.0]), crossing, maximize=False) == pytest.approx(3.0)
+
+
+def test_equal_values_leave_differences_as_they_are() -> None:
+    equal = [(Curve([1], [5.0]), 1.0), (Curve([1], [5.0]), 3.0)]
+    assert estimate(Curve([1], [9.0]), equal, maximize=False) == pytest.approx(9.0 - 3.0)
 
 
 def test_a_step_that_others_did_not_report_is_compared_with_the_one_before() -> None:
@@ -25,10 +66,11 @@ def test_a_step_that_others_did_not_report_is_compared_with_the_one_before() -> 
 
 
 def test_nothing_that_was_given_up_becomes_the_best() -> None:
-    assert estimate(Curve([1], [1.0]), FINISHED, maximize=False) == math.nextafter(1.0, math.inf)
+    assert estimate(Curve([1], [-9.0]), FINISHED, maximize=False) == math.nextafter(1.0, math.inf)
     mirrored = [(Curve(one.steps, [-value for value in one.values]), -cost) for one, cost in FINISHED]
-    assert estimate(Curve([1], [-1.0]), mirrored, maximize=True) == math.nextafter(-1.0, -math.inf)
-    assert estimate(Curve([1], [-9.0]), mirrored, maximize=True) == pytest.approx(-9.0 + 3.5)
+    assert estimate(Curve([1], [9.0]), mirrored, maximize=True) == math.nextafter(-1.0, -math.inf)
+    slope, offset = line(1)
+    assert estimate(Curve([1], [-9.0]), mirrored, maximize=True) == pytest.approx(-offset - slope * 9.0)
 
 
 def test_without_finished_trials_it_is_the_last_value() -> None:

@@ -451,3 +451,27 @@ def test_it_finds_the_border_of_the_crashes_and_crashes_little() -> None:
     results = [run(CrashBOSampler(seed=seed), 40) for seed in range(10)]
     assert np.median([best for best, _ in results]) >= 1.18
     assert np.mean([crashes for _, crashes in results]) <= 10
+
+
+class TestGivenSpace:
+    def test_the_first_trials_are_quasi_random_too(self) -> None:
+        space = {"x": UNIT, "y": UNIT}
+        study = make_study(light(space=space))
+        trial = study.ask(space)
+        assert trial.params == crashbo.Space({"x": (0, 1), "y": (0, 1)}).sobol(1, 0)[0]
+        assert study.trials[0].user_attrs["crashbo:why"] == "an initial point"
+
+    def test_only_those_are_modelled(self) -> None:
+        study = make_study(light(space={"x": UNIT}))
+        study.add_trials([old(1.0, x=0.1, y=0.5), old(0.5, x=0.4, y=0.2)])
+        assert study.sampler.optimizer(study).space.names == ("x",)  # type: ignore[attr-defined]
+
+    def test_what_was_skipped_is_not_suggested_again(self) -> None:
+        study = make_study(light())
+        study.add_trials([old(x**2, x=x) for x in (0.1, 0.3, 0.5, 0.9)])
+        first = study.ask({"x": UNIT})
+        study.tell(first, state=TrialState.FAIL)
+        other = make_study(light())
+        other.add_trials([old(x**2, x=x) for x in (0.1, 0.3, 0.5, 0.9)])
+        other.add_trial(old(x=first.params["x"], state=TrialState.PRUNED, attrs={"crashbo:skipped": "skipped"}))
+        assert abs(other.ask({"x": UNIT}).params["x"] - first.params["x"]) > 1e-3

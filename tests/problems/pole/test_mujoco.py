@@ -8,8 +8,8 @@ import pytest
 
 from crashbo.errors import InputError
 from crashbo.problems.pole import POLES, SAFE_GAINS, Plant, Settings, rollout
-from crashbo.problems.pole.tuning import ROBOT
 from crashbo.problems.pole.mujoco import MujocoRobot, mujoco_rollout, pole_xml
+from crashbo.problems.pole.tuning import ROBOT
 
 SHORT = Settings(duration=2.0)
 

@@ -91,7 +91,7 @@ function render(first, changed) {
 function renderCounts() {
   const { counts, info } = page.state;
   const parts = [`${counts.finished || 0} finished`, `${counts.crashed || 0} crashed`, `${counts.pending || 0} under way`];
-  if (counts.failed > counts.crashed) parts.push(`${counts.failed - counts.crashed} broke a limit`);
+  if (counts.failed > counts.crashed) parts.push(`${counts.failed - counts.crashed} violated a limit`);
   byId("counts").textContent = `${info.direction === "maximize" ? "More is better" : "Less is better"} · ${parts.join(" · ")}`;
 }
 

@@ -97,7 +97,7 @@ export function renderConvergence(page) {
   const best = drawRun(chart, info, rows);
   const sum = `${rows.length} results, ${crashes} of them crashed.`;
   const words = best ? `Best so far: ${costName(info)} ${short(best.objective, 6)} in trial ${best.number}. ${sum}` : `${sum} No trial has worked yet.`;
-  caption(figure, words, legend(["dot", "finished"], ["line", "best so far"], crashes && ["crash", "crashed"], rows.some((row) => row.failed && row.status === "finished") && ["hollow", "broke a limit"]));
+  caption(figure, words, legend(["dot", "finished"], ["line", "best so far"], crashes && ["crash", "crashed"], rows.some((row) => row.failed && row.status === "finished") && ["hollow", "violated a limit"]));
   return undefined;
 }
 

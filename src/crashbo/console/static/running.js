@@ -81,7 +81,7 @@ function makeCard(page, row) {
         class: "quiet",
         text: "Does not count: offer it again",
         title: "For a failure that says nothing about these values, such as a lost connection",
-        onclick: () => send("transient", { reason: reason.value }, "does not count, and will be offered again"),
+        onclick: () => send("transient", { reason: reason.value }, "is transient, and will be offered again"),
       }),
       problem,
     ),

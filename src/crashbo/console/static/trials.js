@@ -9,10 +9,11 @@ const WORDS = {
   crashed: "crashed",
   pending: "under way",
   starting: "starting",
-  transient: "does not count",
+  transient: "transient",
   deleted: "deleted",
   skipped: "skipped",
-  waiting: "in the queue",
+  waiting: "waiting",
+  pruned: "pruned",
   ignored: "left out",
 };
 const FEW = 100;
@@ -116,7 +117,7 @@ function correction(page, dialog, row) {
   const fields = outcomeFields(info, "correct", row);
   const reason = el("input", { type: "text", maxlength: 1000, autocomplete: "off", value: row.reason });
   fields.inputs.reason = reason;
-  const kinds = { finished: "it has a cost", crashed: "it crashed", transient: "it does not count" };
+  const kinds = { finished: "it has a cost", crashed: "it crashed", transient: "it was transient: it says nothing" };
   const radios = Object.entries(kinds).map(([value, text]) => {
     const input = el("input", { type: "radio", name: "kind", value, id: `correct-${value}` });
     input.checked = row.status === value;

@@ -4,21 +4,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from crashbo.integrations.optuna.correcting import correct, lost_worker, release_running
-from crashbo.integrations.optuna.records import Record, read
+from crashbo.integrations.optuna.records import Record, best_trial, read
 from crashbo.integrations.optuna.reporting import crashing, report, report_crash, report_transient
 
 if TYPE_CHECKING:
     from crashbo.integrations.optuna.sampler import CrashBOSampler as CrashBOSampler
+    from crashbo.integrations.optuna.sampler import optimizer_of as optimizer_of
 
 # Imported on first use: recording a result needs no model.
-_LAZY = {"CrashBOSampler": "crashbo.integrations.optuna.sampler"}
+_LAZY = dict.fromkeys(("CrashBOSampler", "optimizer_of"), "crashbo.integrations.optuna.sampler")
 
 __all__ = [
     "CrashBOSampler",
     "Record",
+    "best_trial",
     "correct",
     "crashing",
     "lost_worker",
+    "optimizer_of",
     "read",
     "release_running",
     "report",

@@ -67,7 +67,10 @@ class Database:
             values = {"state": TrialState.RUNNING, "_datetime_start_utc": _now()}
             if not _move(session, trial_id, TrialState.WAITING, values):
                 return _mark(session, trial_id, CREATED) == beginning.key
-            session.add_all(_rows(trial_id, {**beginning.marks, CREATED: beginning.key}))
+            rows, marks = models.TrialUserAttributeModel, {**beginning.marks, CREATED: beginning.key}
+            there = session.query(rows).filter(rows.trial_id == trial_id, rows.key.in_(list(marks)))
+            there.delete(synchronize_session=False)  # the key of what put it into the queue
+            session.add_all(_rows(trial_id, marks))
             for name, (value, distribution) in beginning.params.items():
                 session.add(
                     models.TrialParamModel(

@@ -20,7 +20,17 @@ from crashbo.errors import InputError
 from crashbo.integrations.optuna.internals import all_trials, study_attributes
 from crashbo.integrations.optuna.pruning import Curve, curve_of, estimate
 from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH, TRANSIENT
-from crashbo.outcome import VIOLATED, Constraint, Trial, check_outcome, is_number
+from crashbo.outcome import (
+    CRASHED,
+    LARGEST,
+    VIOLATED,
+    Constraint,
+    Outcome,
+    Trial,
+    check_outcome,
+    is_number,
+    why_no_cost,
+)
 
 Status: TypeAlias = Literal["finished", "crashed", "pending", "pruned", "ignored"]
 Learn: TypeAlias = bool | Callable[[FrozenTrial], bool]
@@ -28,9 +38,9 @@ Learn: TypeAlias = bool | Callable[[FrozenTrial], bool]
 CORRECTION = "crashbo:correction:"
 TOLD_BY = "crashbo:told_by"
 SKIPPED = "crashbo:skipped"
+DEFAULTS = "crashbo:defaults"  # of a study: values of parameters in trials that were begun before there were those
 SUGGESTION, RETRY_OF = "crashbo:suggestion", "crashbo:retry_of"  # system attributes, written by the sampler
 VIOLATED_MARK = "violated"
-_LARGEST = 1e100  # what a model can take, as in `crashbo.outcome`
 _LAST = 2**63 - 1  # the step of a value that came without one
 PRUNED_CHOICES = ("estimate", "value", "crash", "ignore")
 
@@ -72,7 +82,7 @@ class Record:
     suggestion: Mapping[str, float] = field(default_factory=dict)
 
     def failed_under(self, constraints: Sequence[Constraint]) -> bool:
-        """Whether it crashed or broke a limit, a known one or Optuna's own included."""
+        """Whether it crashed or violated a limit, a known one or Optuna's own included."""
         broken = any(value > 0 for value in self.limits.values())
         told = Trial(self.number, self.params, self.objective, self.constraints)
         return self.status == "crashed" or (self.status == "finished" and (broken or told.failed_under(constraints)))
@@ -92,7 +102,7 @@ class Record:
 def read(study: optuna.Study, *, learn_from: Learn = True, pruned: str = "estimate") -> list[Record]:
     """Return every trial of a study, corrections applied, by number.
 
-    A cost that is infinite or beyond 1e100 counts as a crash: no model can take it.
+    A cost that is infinite or beyond 1e100 is a crash, as everywhere (see `crashbo.outcome`).
 
     Args:
         study: to read; finished trials come from Optuna's cache.
@@ -113,10 +123,20 @@ def read(study: optuna.Study, *, learn_from: Learn = True, pruned: str = "estima
         return trial.number not in retried and (learn_from(trial) if callable(learn_from) else learn_from)
 
     records = [read_one(trial, changes.get(trial.number, ()), counts, pruned) for trial in trials]
+    defaults = study_attributes(study).get(DEFAULTS)
+    if defaults:
+        records = [_filled(record, defaults) for record in records]
     if any(record.status == "pruned" for record in records):
         maximize = study.direction == StudyDirection.MAXIMIZE
         records = _judged(records, {trial.number: _curve(trial) for trial in trials}, pruned, maximize)
     return sorted(records, key=lambda record: record.number)
+
+
+def _filled(record: Record, defaults: Mapping[str, Any]) -> Record:
+    """A record with the parameters that did not exist yet when its trial began."""
+    if not record.params or (record.status == "pending" and set(defaults) <= set(record.suggestion)):
+        return record
+    return replace(record, params={**defaults, **record.params})
 
 
 def _judged(records: Sequence[Record], curves: Mapping[int, Curve], pruned: str, maximize: bool) -> list[Record]:
@@ -165,6 +185,29 @@ def _is_entry(entry: Any) -> bool:
     """Whether something is a correction as `_entry` makes them."""
     kinds: dict[str, Any] = {"status": str, "objective": (float, int, type(None)), "constraints": dict, "reason": str}
     return isinstance(entry, dict) and all(isinstance(entry.get(key, ...), kind) for key, kind in kinds.items())
+
+
+def best_trial(study: optuna.Study, constraints: Sequence[Constraint] = ()) -> Record:
+    """Return the best trial of a study that succeeded, corrections applied, whoever sampled it.
+
+    Args:
+        study: with one objective.
+        constraints: known limits of what was written by `report`; those that are violated, and Optuna's own, count
+            without being named.
+
+    Raises:
+        InputError: if no trial has succeeded.
+    """
+    found = best_of(read(study), constraints, maximize=study.direction == StudyDirection.MAXIMIZE)
+    if found is None:
+        raise InputError("`study` must have a trial that succeeded; got none.")
+    return found
+
+
+def best_of(records: Sequence[Record], constraints: Sequence[Constraint], *, maximize: bool) -> Record | None:
+    """The best finished record that broke no limit; None without any."""
+    good = [one for one in records if one.status == "finished" and not one.failed_under(constraints)]
+    return min(good, key=lambda one: (-1.0 if maximize else 1.0) * (one.objective or 0.0), default=None)
 
 
 def worth_another_try(records: Sequence[Record]) -> Record | None:
@@ -235,7 +278,8 @@ def _outcome(trial: FrozenTrial, learn_from: Learn, pruned: str) -> tuple[Status
     if trial.state == TrialState.RUNNING:
         return ("pending" if trial.params or SUGGESTION in trial.system_attrs else "ignored"), None, ""
     if trial.state == TrialState.COMPLETE:
-        return ("finished", trial.value, "") if _usable(trial.value) else ("crashed", None, f"value {trial.value}")
+        why = why_no_cost(trial.value)
+        return ("finished", trial.value, "") if why is None else ("crashed", None, why)
     if trial.state == TrialState.PRUNED:
         return _pruned(trial, pruned)
     if trial.state == TrialState.FAIL and not _transient(trial):
@@ -276,20 +320,20 @@ def _skipped(trial: FrozenTrial) -> bool:
 def _limits(trial: FrozenTrial) -> dict[str, float]:
     """Optuna's own constraints, cut to what a model can take."""
     found: Mapping[str, float] = trial.constraints
-    return {name: min(max(value, -_LARGEST), _LARGEST) for name, value in found.items() if not math.isnan(value)}
+    return {name: min(max(value, -LARGEST), LARGEST) for name, value in found.items() if not math.isnan(value)}
 
 
 def _seen(values: Mapping[str, Any]) -> dict[str, float | None]:
     """Constraint values as stored; anything that is not one counts as not seen."""
-    usable = {name: value for name, value in values.items() if value == VIOLATED_MARK or _usable(value)}
-    return {name: None if value == VIOLATED_MARK else float(value) for name, value in usable.items()}
+    usable = {name: value for name, value in values.items() if value == VIOLATED_MARK or is_number(value)}
+    return checked(CRASHED, usable).constraints
 
 
 def _usable(value: object) -> bool:
-    return is_number(value) and abs(float(value)) <= _LARGEST  # type: ignore[arg-type]
+    return is_number(value) and abs(float(value)) <= LARGEST  # type: ignore[arg-type]
 
 
-def checked(objective: Any, values: Mapping[str, Any]) -> tuple[float | None, dict[str, float | None]]:
+def checked(objective: Any, values: Mapping[str, Any]) -> Outcome:
     """Validate an outcome as `Optimizer.tell` would, None and "violated" standing for `VIOLATED` too."""
     marks = {
         name: VIOLATED if value is None or (isinstance(value, str) and value == VIOLATED_MARK) else value

@@ -14,18 +14,28 @@ from optuna.trial import FrozenTrial
 
 from crashbo.errors import InputError, NumericalError
 from crashbo.integrations.optuna.branches import choose, find_branch
-from crashbo.integrations.optuna.history import make_optimizer, outputs_of, place, settings_in
+from crashbo.integrations.optuna.history import SETTINGS, make_optimizer, place, settings_in
 from crashbo.integrations.optuna.internals import set_system_attribute, set_user_attribute, study_attributes
+from crashbo.integrations.optuna.outputs import outputs_of
 from crashbo.integrations.optuna.records import (
     PRUNED_CHOICES,
     RETRY_OF,
     SUGGESTION,
     Learn,
     Record,
+    best_trial,
     read,
     worth_another_try,
 )
-from crashbo.integrations.optuna.space import Distributions, Translation, declared, infer, translate
+from crashbo.integrations.optuna.space import (
+    Distributions,
+    Translation,
+    declared,
+    declared_constraints,
+    infer,
+    infer_largest,
+    translate,
+)
 from crashbo.optimizer import Optimizer
 from crashbo.options import Options
 from crashbo.outcome import Constraint
@@ -34,6 +44,7 @@ from crashbo.strategies.base import Strategy
 from crashbo.suggestion import Best, Reason, Suggestion
 
 _ROUNDS = 5  # attempts to avoid what another worker suggested at the same moment
+_SKIPS = 20  # how many skipped suggestions are kept away from
 _NEAR = 0.01  # of the unit cube, in every coordinate: the same experiment
 _logger = optuna.logging.get_logger(__name__)
 
@@ -79,8 +90,8 @@ class CrashBOSampler(BaseSampler):
             options: as of `crashbo.Optimizer`.
             learn_from: which failed trials are crashes: all (True), none (False), or those for which this
                 function of the `FrozenTrial` returns True.
-            prune_as: what a pruned trial says: an "estimate" of its cost (its last value, moved by what finished
-                trials gained after that step), its last "value" as its cost, a "crash", or nothing ("ignore": then the
+            prune_as: what a pruned trial says: an "estimate" of its cost (by how finished trials went on from the
+                step of its last value), its last "value" as its cost, a "crash", or nothing ("ignore": then the
                 same point may be suggested again and again).
             independent_sampler: for parameters that not all trials share; None: by a model of the trials that have
                 them, at random while those are few.
@@ -146,6 +157,17 @@ class CrashBOSampler(BaseSampler):
         records = self._read(study)
         return self._optimizer(study, records, self._translation(study, records), len(records))
 
+    def best_trial(self, study: optuna.Study) -> Record:
+        """Return the best trial that succeeded, corrections applied; `study.best_trial` knows neither.
+
+        Optuna does not know the constraints of `report`, nor what `correct` changed: it may name a trial that violated
+        a limit, or whose value was wrong.
+
+        Raises:
+            InputError: if no trial has succeeded.
+        """
+        return best_trial(study, self._settings.constraints)
+
     def best(self, study: optuna.Study) -> Best:
         """Return the best guess of the model, which `study.best_trial` is not.
 
@@ -158,10 +180,10 @@ class CrashBOSampler(BaseSampler):
         return replace(best, params=translation.outward(best.params))
 
     def _translation(self, study: optuna.Study, records: Sequence[Record]) -> Translation:
-        space = self._relative_space(study, records)
+        space = self._relative_space(study, records) or infer_largest(records)
         if not space:
             raise InputError("`study` must have a trial with parameters first; got none. Run one.")
-        return translate(space)
+        return translate(space, declared_constraints(study_attributes(study)))
 
     def _relative_space(self, study: optuna.Study, records: Sequence[Record]) -> Distributions:
         return self._space or declared(study_attributes(study)) or infer(records)
@@ -191,7 +213,8 @@ class CrashBOSampler(BaseSampler):
     ) -> dict[str, Any]:
         """Suggest all shared parameters together."""
         self._refuse_many_objectives(study)
-        translation = translate(search_space) if search_space else None
+        rules = declared_constraints(study_attributes(study))
+        translation = translate(search_space, rules) if search_space else None
         with self._lock:
             records, claimed, skip = self._others(study, trial), False, 0
             for _ in range(_ROUNDS):
@@ -281,7 +304,7 @@ class CrashBOSampler(BaseSampler):
         translation: Translation | None,
         skip: int,
     ) -> _Offer:
-        """What to try: what the user enqueued, else a trial that failed in passing, else what the model says.
+        """What to try: what the user enqueued, else a transient trial again, else what the model says.
 
         Workers that had the same idea all drop it; each leaves the next `skip` ideas to those before it, lest
         they meet again.
@@ -298,7 +321,8 @@ class CrashBOSampler(BaseSampler):
         if translation is None:
             return _Offer({}, {"mode": "independent", "why": "no parameters are known yet"})
         optimizer = self._optimizer(study, records, translation, trial.number)
-        suggestion = [_ask(optimizer) for _ in range(skip + 1)][-1]
+        apart = optimizer.with_pending(_skipped(records, translation))
+        suggestion = [_ask(apart) for _ in range(skip + 1)][-1]
         named = outputs_of(records, self._settings.constraints).named
         return _Offer(translation.outward(suggestion) | fixed, _beliefs(suggestion.why, named))
 
@@ -316,6 +340,20 @@ class CrashBOSampler(BaseSampler):
             write(SUGGESTION, translation.pack(offer.params))
 
 
+def optimizer_of(study: optuna.Study) -> Optimizer:
+    """Return a `crashbo.Optimizer` that has seen all trials of a study, whoever sampled them: for limits and pictures.
+
+    Raises:
+        InputError: if the study has several objectives, or no trial with parameters yet.
+    """
+    sampler: Any = study.sampler
+    if not isinstance(sampler, CrashBOSampler):
+        made = SETTINGS in study_attributes(study)
+        sampler = CrashBOSampler.from_study(study) if made else CrashBOSampler(seed=0)
+    found: Optimizer = sampler.optimizer(study)
+    return found
+
+
 def _ask(optimizer: Optimizer) -> Suggestion:
     """The optimizer's suggestion; a quasi-random one where the data are beyond its numbers."""
     try:
@@ -324,6 +362,12 @@ def _ask(optimizer: Optimizer) -> Suggestion:
         _logger.warning(f"The model failed ({error}); this trial is quasi-random.")
         number = optimizer.saved.asked
         return Suggestion(optimizer.space.sobol(number + 1, optimizer.seed)[-1], number, Reason("initial"))
+
+
+def _skipped(records: Sequence[Record], translation: Translation) -> list[dict[str, Any]]:
+    """The last suggestions that nobody wanted: as if they were under way, so that something else is suggested."""
+    found = [place(record, translation) for record in records if record.skipped and not record.deleted]
+    return [one for one in found if one is not None][-_SKIPS:]
 
 
 def _within(params: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> dict[str, Any]:

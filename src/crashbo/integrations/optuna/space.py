@@ -1,5 +1,6 @@
 """Optuna's distributions as CrashBO parameters, and which of them a study has in common."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -89,8 +90,8 @@ class Translation:
         return self.outward(rest) | {name: value for name, value in params.items() if name in self.distributions}
 
 
-def translate(distributions: Mapping[str, BaseDistribution]) -> Translation:
-    """Return the translation of a search space with at least one parameter."""
+def translate(distributions: Mapping[str, BaseDistribution], constraints: Sequence[str] = ()) -> Translation:
+    """Return the translation of a search space with at least one parameter, and constraints between parameters."""
     ordered = dict(sorted(distributions.items()))
     parameters = {name: parameter_of(one) for name, one in ordered.items()}
     coded = frozenset(
@@ -98,7 +99,7 @@ def translate(distributions: Mapping[str, BaseDistribution]) -> Translation:
         for name, one in ordered.items()
         if isinstance(one, CategoricalDistribution) and parameters[name] != _choices(one)
     )
-    return Translation(ordered, Space(parameters), coded)
+    return Translation(ordered, Space(parameters, constraints), coded)
 
 
 def parameter_of(distribution: BaseDistribution) -> Parameter:
@@ -147,6 +148,11 @@ def declared(attributes: Mapping[str, Any]) -> Distributions:
     return {name: distribution_of(one) for name, one in Space.from_json(attributes[SPACE]).items()}
 
 
+def declared_constraints(attributes: Mapping[str, Any]) -> list[str]:
+    """Return the constraints between parameters that `crashbo new` wrote among a study's attributes."""
+    return list(attributes.get(SPACE, {}).get("constraints", ()))
+
+
 def infer(records: Sequence[Record]) -> Distributions:
     """Return the parameters that all trials of a study share, as the newest trial that has them sees them.
 
@@ -165,6 +171,16 @@ def infer(records: Sequence[Record]) -> Distributions:
     shared = set.intersection(*(set(record.distributions) for record in deciding))
     newest = {name: one for record in deciding for name, one in record.distributions.items() if name in shared}
     return {name: one for name, one in sorted(newest.items()) if not one.single() and _possible(one)}
+
+
+def infer_largest(records: Sequence[Record]) -> Distributions:
+    """Return the parameters of the largest group of trials that have the same ones."""
+    groups = Counter(frozenset(record.distributions) for record in records if record.distributions)
+    if not groups:
+        return {}
+    largest = max(groups.values())
+    group = next(names for names, count in groups.items() if count == largest)
+    return infer([record for record in records if frozenset(record.distributions) == group])
 
 
 def _farthest(records: Sequence[Record]) -> list[Record]:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.gp.inference import Posterior, condition_on_values, evidence_gradient, infer
-from crashbo.gp.rows import NOISE_FLOOR, Hyperparameters, Rows, joint_covariance
+from crashbo.gp.rows import NOISE_FLOOR, Rows, joint_covariance
 from crashbo.history import History
 from crashbo.learning.average import Candidates, ModelSet
-from crashbo.learning.block import Block, Relations
+from crashbo.learning.block import Block
 from crashbo.learning.map import find_mode
 from crashbo.learning.priors import log_normal, log_value_prior, usual_values, value_bounds
 from crashbo.learning.schedule import learning_size
@@ -98,21 +98,14 @@ def fit(block: Block, point: ValuePoint) -> GPCR:
     """
     rows = block.rows(point.warp(block.values))
     scale = math.exp(0.5 * point.theta[-2])
-    at = _settings(block, point, 0.0)
+    at = block.with_threshold(point.theta[None], np.zeros(1), point.kernel)
     given = condition_on_values(joint_covariance(rows, at), rows.values, at.row_noise(rows))
     rule = _rule(block, point.warp, scale)
     found = estimate_threshold(given, rows.sign, rule)
-    at = _settings(block, point, found.threshold)
+    at = block.with_threshold(point.theta[None], np.array([found.threshold]), point.kernel)
     posterior = Posterior(found.solution.weights, found.solution.log_evidence, found.solution.ep, given, rows, at)
     models = ModelSet(block, Candidates(at, (point.warp,), np.zeros(1)), posterior, np.ones(1), 0.0)
     return GPCR(models, point=point, rule=rule, estimate=found)
-
-
-def _settings(block: Block, point: ValuePoint, threshold: float) -> Hyperparameters:
-    """The engine's, with a threshold in prior standard deviations."""
-    m, d = block.margins, block.X.shape[-1]
-    itself = Relations(np.ones((1, m)), np.ones((1, m, d)), np.zeros(1))
-    return block.hyperparameters(point.theta[None], itself, np.full((1, m), threshold), 0.0, point.kernel)
 
 
 def _rule(block: Block, warp: Warp, scale: float) -> ThresholdRule:
@@ -137,31 +130,39 @@ def learn(block: Block) -> ValuePoint:
     warp = make_warp(block.values, 0.0)
     assert warp is not None
     values = warp(block.values)
-    known = math.inf if block.threshold is None else float(warp(np.array(block.threshold)))
+    rows, known = block.rows(values), math.inf if block.threshold is None else float(warp(np.array(block.threshold)))
     searched = bool(block.margins) and block.threshold is None
     if searched:
         start, bounds = np.append(start, values.max() + _HEADROOM), [*bounds, _THRESHOLDS]
-    rows = block.rows(values)
-    mode = find_mode(lambda theta: log_posterior(block, rows, theta, None if searched else known), start, bounds)
+
+    def with_priors(theta: Array) -> tuple[float, Array]:
+        logs, threshold = theta[: d + 2], float(theta[-1]) if searched else known
+        value, gradient = log_evidence(block, rows, logs, threshold)
+        prior, by_prior = log_value_prior(logs, NUMBERS)
+        if not searched:
+            return value + float(prior), gradient[:-1] + by_prior
+        hyperprior, pull = log_normal(np.array(threshold), *_HYPERPRIOR)
+        return value + float(prior + hyperprior), gradient + np.append(by_prior, pull)
+
+    mode = find_mode(with_priors, start, bounds)
     return ValuePoint(warp, "matern52", mode.theta[: d + 2], 0.0)
 
 
-def log_posterior(block: Block, rows: Rows, theta: Array, known: float | None) -> tuple[float, Array]:
-    """Log evidence plus log priors, and the gradient; `theta` ends with the threshold unless it is known."""
-    logs, threshold = (theta, known) if known is not None else (theta[:-1], float(theta[-1]))
+def log_evidence(block: Block, rows: Rows, logs: Array, threshold: float) -> tuple[float, Array]:
+    """Log evidence of a GPCR, and its gradient.
+
+    Args:
+        block, rows: the trials, and their rows as they are modelled.
+        logs: `d + 2`, as in `log_value_prior`; the gradient is by these, and by the threshold.
+        threshold: in units of the values.
+    """
     scale = math.exp(0.5 * logs[-2])
-    at = _settings(block, ValuePoint(Warp(), "matern52", logs, 0.0), threshold / scale)
+    at = block.with_threshold(logs[None], np.array([threshold / scale]), "matern52")
     posterior = infer(rows, at, tolerance=1e-5, max_sweeps=100)
-    slope = evidence_gradient(posterior)
-    prior, by_prior = log_value_prior(logs, NUMBERS)
-    by_threshold = float(slope.threshold[0, 1:].sum()) / scale
-    by_variance = 0.5 * (scale * slope.mixing[0, 0] - (threshold * by_threshold if by_threshold else 0.0))
-    gradient = np.concatenate([slope.log_lengthscale[0, 0], by_variance, slope.log_noise[0, :1]]) + by_prior
-    total = float(posterior.log_evidence[0]) + float(prior)
-    if known is not None:
-        return total, gradient
-    hyperprior, pull = log_normal(np.array(threshold), *_HYPERPRIOR)
-    return total + float(hyperprior), np.append(gradient, by_threshold + pull)
+    gradient = evidence_gradient(posterior)
+    gradient[-1] /= scale
+    gradient[-3] -= 0.5 * threshold * gradient[-1] if gradient[-1] else 0.0
+    return float(posterior.log_evidence[0]), gradient
 
 
 @dataclass(frozen=True)
