@@ -43,9 +43,7 @@ def run(
     command: Annotated[
         list[str], typer.Argument(metavar="-- COMMAND [ARGS]...", help="With {name} for parameters, after `--`.")
     ],
-    trials: Annotated[
-        int, typer.Option(min=1, help="How many shall have ended, crashed ones too.")
-    ] = 30,
+    trials: Annotated[int, typer.Option(min=1, help="How many shall have ended, crashed ones too.")] = 30,
     workers: Annotated[int, typer.Option(min=1, help="How many programs run at the same time.")] = 1,
     timeout: Annotated[float | None, typer.Option(min=0.001, help="Seconds; longer is a crash.")] = None,
     transient_exit: Annotated[
