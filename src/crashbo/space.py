@@ -132,6 +132,7 @@ class Space(Mapping[str, Parameter]):
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The parameters' names, in the order declared."""
         return tuple(self._parameters)
 
     @property

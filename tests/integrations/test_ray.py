@@ -6,6 +6,8 @@ import os
 import pickle
 import runpy
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 
 import crashbo
+from tests.examples import small_copy
 from tests.integrations.extras import ROOT, needs, run_page
 
 needs("ray.tune", "ray")
@@ -509,3 +512,11 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples/ray_tune.py"), run_name="__main__")
     assert "Best guess: kp" in capsys.readouterr().out
+
+
+def test_the_tutorial_runs(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="needs the extra examples")
+    example = small_copy("ray_workers.py", tmp_path)
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "Best guess: C" in done.stdout

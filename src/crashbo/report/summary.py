@@ -18,15 +18,16 @@ from crashbo.suggestion import Suggestion
 
 @dataclass(frozen=True)
 class Counts:
-    """How the trials ended: with a cost and within all limits; with a cost beyond one; without a cost."""
+    """How the trials ended: with a cost and within all limits; with a cost beyond one; without a cost; stopped early."""
 
     succeeded: int
     violated: int
     crashed: int
+    pruned: int = 0
 
     @property
     def total(self) -> int:
-        return self.succeeded + self.violated + self.crashed
+        return self.succeeded + self.violated + self.crashed + self.pruned
 
 
 @dataclass(frozen=True)
@@ -82,14 +83,21 @@ def params_text(view: View, params: Mapping[str, Any]) -> str:
 
 def count(view: View) -> Counts:
     """Count how the trials ended."""
-    crashed = sum(one.crashed for one in view.trials)
-    lost = sum(view.failed(one) for one in view.trials)
-    return Counts(len(view.trials) - lost, lost - crashed, crashed)
+    tally = Counter(outcome(view, index) for index in range(len(view.trials)))
+    return Counts(tally["succeeded"], tally["violated"], tally["crashed"], tally["pruned"])
+
+
+def outcome(view: View, index: int) -> str:
+    """What became of a trial, in a word of docs/glossary.md."""
+    trial = view.trials[index]
+    if view.number(index) in view.pruned:
+        return "pruned"
+    return "crashed" if trial.crashed else "violated" if view.failed(trial) else "succeeded"
 
 
 def best_trial(view: View) -> Trial | None:
     """The best trial that did not fail; None if all did."""
-    fine = [one for one in view.trials if not view.failed(one)]
+    fine = [one for index, one in enumerate(view.trials) if outcome(view, index) == "succeeded"]
     return min(fine, key=lambda one: view.sign * (one.objective or 0.0)) if fine else None
 
 
@@ -139,6 +147,7 @@ def _outcome(counts: Counts) -> str:
         return f"{_times(counts.total)}, none failed."
     parts = [f"{counts.crashed} crashed"] * bool(counts.crashed)
     parts += [f"{counts.violated} violated a limit"] * bool(counts.violated)
+    parts += [f"{counts.pruned} pruned"] * bool(counts.pruned)
     return f"{_times(counts.total)}: {counts.succeeded} succeeded, {' and '.join(parts)}."
 
 
