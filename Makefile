@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TEST_WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test check slow lint bench images core integrations suite v010 clean
+.PHONY: help demo test check slow lint bench images core integrations suite v010 docs tutorials package package-core clean
 
 help:
 	@echo "make demo   set up and run the demo"
@@ -16,6 +16,9 @@ help:
 	@echo "make images  the pictures of the docs"
 	@echo "make suite  CrashBO beside other optimizers, in an environment of its own (hours; goes on where it stopped)"
 	@echo "make v010   CrashBO 0.1.0 from its wheel in an environment of its own, for the suite to compare with"
+	@echo "make docs   the documentation, into site/; tutorials are run, and anything outdated or missing fails"
+	@echo "make tutorials  the tutorials that need PyTorch, ngspice, PostgreSQL or Ray, in an environment of their own"
+	@echo "make package  wheel and sdist, installed into clean environments with every extra"
 	@echo "make core   the tests of all but the BoTorch facade, in an environment without torch"
 	@echo "make integrations  the tests of Ax and Ray, in an environment of their own"
 
@@ -91,6 +94,40 @@ v010: $(V010)/.ready
 images: $(VENV)/.ready
 	$(BIN)/python docs/make_images.py
 
+# The site, without torch. Outputs on pages and light tutorials are made anew.
+$(VENV)-docs/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-docs
+	$(VENV)-docs/bin/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)-docs/.ready
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --quiet
+
+# Tutorials that are too heavy for every build: their outputs are kept in docs/tutorials/stored.
+$(VENV)-tutorials/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)-tutorials
+	$(VENV)-tutorials/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,postgres,ray]' torch
+	@touch $@
+
+tutorials: $(VENV)-tutorials/.ready
+	$(VENV)-tutorials/bin/python docs/site/notebooks.py
+
+# The package as users get it. `make package-core` is what CI runs, `make package` takes every other extra too.
+PACKAGE = $(VENV)-package
+dist: pyproject.toml README.md $(shell git ls-files src)
+	rm -rf dist $(PACKAGE)-build
+	$(PYTHON) -m venv $(PACKAGE)-build
+	$(PACKAGE)-build/bin/pip install --quiet --disable-pip-version-check build twine
+	$(PACKAGE)-build/bin/python -m build --outdir dist .
+	$(PACKAGE)-build/bin/twine check --strict dist/*
+
+package-core: dist
+	sh .ci/package.sh $(PYTHON) $(PACKAGE) ""
+	sh .ci/package.sh $(PYTHON) $(PACKAGE) botorch
+
+package: package-core
+	for extra in console postgres robot mujoco ray ax; do sh .ci/package.sh $(PYTHON) $(PACKAGE) $$extra || exit 1; done
+
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/model.py
 	$(BIN)/python benchmarks/ask.py
@@ -99,4 +136,4 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/console.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-core $(VENV)-integrations $(VENV)-suite $(V010) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-core $(VENV)-integrations $(VENV)-docs $(VENV)-tutorials $(VENV)-suite $(V010) .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache site dist

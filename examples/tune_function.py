@@ -1,36 +1,77 @@
-"""Tune an experiment that can crash: ask, try, tell.
+# %% [markdown]
+# # Tune a function
+#
+# A controller has two gains. Where their product is large it oscillates, and the experiment has to be stopped: there
+# is no cost, only the knowledge that it crashed. Say so by raising `crashbo.Crash`, and let `crashbo.minimize` do the
+# rest.
+#
+# What your old tool does here: it needs a number for every trial, so you return a penalty such as 1000. The model
+# then has to fit a cliff that is not there, and how well the search works depends on the number you chose.
 
-python examples/tune_function.py
-"""
-
+# %%
 import crashbo
 
 
-def experiment(params: dict[str, float]) -> tuple[float, float]:
-    """A controller that oscillates above a stiffness nobody knows; returns cost and reach."""
-    if params["kp"] * params["kd"] > 3.0:
-        raise crashbo.Crash("oscillates", reach=params["kp"])
-    return (params["kp"] - 6.0) ** 2 + 10.0 * (params["kd"] - 0.4) ** 2, params["kp"]
+def experiment(params):
+    kp, kd = params["kp"], params["kd"]
+    if kp * kd > 3.0:
+        raise crashbo.Crash("oscillates")  # no cost, no penalty, just the label
+    return (kp - 6.0) ** 2 + 10.0 * (kd - 0.4) ** 2
 
 
-def main(n_trials: int = 25) -> None:
-    """Run the whole loop by hand."""
-    space = crashbo.Space({"kp": (0.0, 10.0), "kd": (0.1, 1.0)})
-    optimizer = crashbo.Optimizer(space, constraints=[crashbo.Constraint("reach")], seed=0)
-    for _ in range(n_trials):
-        params = optimizer.ask()
-        try:
-            cost, reach = experiment(params)
-        except crashbo.Crash as crash:
-            optimizer.tell(params, crashbo.CRASHED, reason=crash.reason, **crash.values)
-        else:
-            optimizer.tell(params, cost, reach=reach if reach < 8.0 else crashbo.VIOLATED)
-    print("Best guess:", optimizer.best())
-    for name, limit in optimizer.limits.items():
-        print(f"Limit of {name}: {limit.value:.3g} ± {limit.deviation:.2g}")
-    print(optimizer.crash_relation)
-    print("Failed trials:", optimizer.history.failed.sum(), "of", n_trials)
+space = {"kp": (0.0, 10.0), "kd": (0.1, 1.0)}
+result = crashbo.minimize(experiment, space, n_trials=20, seed=0)
 
+# %% [markdown]
+# ## What came out
+#
+# The best guess is a point the model believes in: low cost, and likely enough to succeed. It comes with its
+# uncertainty.
 
-if __name__ == "__main__":
-    main()
+# %%
+print("Best guess:", result.best)
+print("Crashes:", result.n_crashes, "of", len(result.trials))
+
+# %% [markdown]
+# Every trial is kept, with the reason of a crash.
+
+# %%
+for trial in result.trials[:6]:
+    outcome = f"crashed ({trial.reason})" if trial.crashed else f"{trial.objective:.3f}"
+    print(f"kp = {trial.params['kp']:5.2f}, kd = {trial.params['kd']:4.2f}: {outcome}")
+
+# %% [markdown]
+# ## What the model believes
+#
+# On the left the expected cost, on the right the probability that a trial succeeds. Circles are trials with a cost,
+# crosses are crashes. Nobody told the model where the border is: kp kd = 3.
+
+# %%
+from crashbo import plots
+
+plots.plot_maps(result, "kp", "kd", quantities=("mean", "success"))
+
+# %% [markdown]
+# Crashes may be high costs, or have nothing to do with the cost. CrashBO considers both and says how likely each is:
+
+# %%
+print(result.optimizer.crash_relation)
+
+# %% [markdown]
+# ## Ask and tell
+#
+# If your experiment cannot be a function, keep the loop yourself: ask for the next trial, run it, tell what happened.
+
+# %%
+optimizer = crashbo.Optimizer(space, seed=0)
+for _ in range(8):
+    params = optimizer.ask()
+    try:
+        optimizer.tell(params, experiment(params))
+    except crashbo.Crash as crash:
+        optimizer.tell(params, crashbo.CRASHED, reason=crash.reason)
+print("Next:", optimizer.ask().why)
+
+# %% [markdown]
+# Next: [how much risk is taken](../how-to/risk.md), [constraints](../how-to/constraints.md), [stop and
+# resume](../how-to/resume.md).

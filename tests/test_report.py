@@ -144,6 +144,13 @@ def test_its_pictures_are_figures_of_the_model(page: Page) -> None:
     } <= names
 
 
+def test_it_holds_a_drawing_library_that_knows_its_traces_and_no_more(html: str, page: Page) -> None:
+    used = {trace["type"] for figure in page.figures for trace in figure["data"]}
+    assert used <= {"scatter", "bar", "heatmap", "contour"}  # all in plotly.js's cartesian bundle
+    assert "plotly.js (cartesian - minified)" in html
+    assert len(html) < 2_500_000
+
+
 def test_it_asks_for_nothing_from_outside(html: str, page: Page) -> None:
     for tag, attrs in page.tags:
         assert "src" not in attrs, tag

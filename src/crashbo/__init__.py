@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from crashbo.space import Int as Int
     from crashbo.space import Space as Space
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Imported on first use, so that light commands stay light.
 _LAZY = {

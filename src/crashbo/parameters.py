@@ -46,6 +46,7 @@ class Float:
 
     @property
     def kind(self) -> Kind:
+        """How the models see it."""
         return "continuous" if self.step is None else "grid"
 
     @cached_property
@@ -110,6 +111,7 @@ class Int:
 
     @property
     def kind(self) -> Kind:
+        """How the models see it."""
         return "log-grid" if self.log else "grid"
 
     @property
@@ -167,6 +169,7 @@ class Categorical:
 
     @property
     def kind(self) -> Kind:
+        """How the models see it."""
         return "one-hot"
 
     @property

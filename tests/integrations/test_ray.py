@@ -6,6 +6,8 @@ import os
 import pickle
 import runpy
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 
 import crashbo
+from tests.examples import small_copy
 from tests.integrations.extras import ROOT, needs, run_page
 
 needs("ray.tune", "ray")
@@ -110,7 +113,7 @@ def test_a_space_of_crashbo_works_too() -> None:
         ({"cost": 0.5}, 0.5, ""),
         ({"cost": math.nan}, None, "cost nan"),
         ({"cost": -math.inf}, None, "cost -inf"),
-        ({"done": True}, None, "no result"),
+        ({"done": True}, None, "no cost"),
         ({"cost": math.nan, "crash": "fell"}, None, "fell"),
         ({"cost": 3.0, "crash": ""}, None, ""),
         ({"cost": 3.0, "crash": 0}, 3.0, ""),
@@ -405,7 +408,7 @@ def test_what_happens_in_a_trial_becomes_what_it_is(tmp_path: Path) -> None:
         "crash": (None, {"reach": 11.2}, "fell"),
         "exception": (None, {}, "ValueError: bad"),
         "nan": (None, {"reach": 2.0}, "cost nan"),
-        "silent": (None, {}, "no result"),
+        "silent": (None, {}, "no cost"),
         "killed": finished,
         "exits": finished,
         "unreachable": finished,
@@ -509,3 +512,11 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples/ray_tune.py"), run_name="__main__")
     assert "Best guess: kp" in capsys.readouterr().out
+
+
+def test_the_tutorial_runs(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="needs the extra examples")
+    example = small_copy("ray_workers.py", tmp_path)
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "Best guess: C" in done.stdout

@@ -139,6 +139,10 @@ def test_an_unknown_theme_is_refused(one):
         plots.plot_model(one, theme="sepia")
 
 
+def test_a_notebook_shows_a_figure_by_itself(one):
+    assert figures.draw_line(data.line(one, points=5))._repr_png_().startswith(b"\x89PNG")
+
+
 # --- plotly ------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S):
         exec(compile(block, PAGE.name, "exec"), names)
-    assert (tmp_path / "report.html").stat().st_size > 1_000_000
+    assert (tmp_path / "report.html").stat().st_size > 1_000_000  # the drawing library is inside
 
 
 def test_the_page_names_every_picture_there_is() -> None:

@@ -25,8 +25,8 @@ from crashbo.studies.files import make_definition
 from crashbo.studies.storage import Place
 from crashbo.studies.study import Study, counts, create_study
 from tests.studies.actors import Actor
-from tests.studies.conftest import Server
 from tests.studies.helpers import QUASI_RANDOM
+from tests.studies.server import Server
 
 DEFINITION = make_definition({"x": [0.0, 1.0]}, constraints=["reach"], options=QUASI_RANDOM)
 KINDS = ("ask", "ask", "ask", "tell", "tell", "crash", "crash", "transient", "correct", "delete", "add", "skip", "run")

@@ -19,8 +19,8 @@ from crashbo.studies.keeping import folder_of
 from crashbo.studies.patience import patience_of
 from crashbo.studies.storage import Place
 from crashbo.studies.study import Study, counts, create_study, open_study
-from tests.studies.conftest import Server
 from tests.studies.helpers import QUASI_RANDOM, make_study, start_cli
+from tests.studies.server import Server
 from tests.studies.test_killed import wait_for
 
 PROGRAM = ("sh", "-c", 'echo "$CRASHBO_TRIAL" >> started; sleep 0.05; echo {x}')

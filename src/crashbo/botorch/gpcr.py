@@ -269,7 +269,9 @@ class GPCR(SingleTaskGP):
         Kernel, noise and scaling stay; the threshold is estimated anew by the same rule.
 
         Args:
-            X, Y, crashed: as in the constructor, the new trials only.
+            X: as in the constructor, the new trials only.
+            Y: likewise.
+            crashed: likewise.
         """
         new = check_trials(X, Y, crashed, self._domain)
         if (Y is None) != self._labels_only and not bool(new.crashed.all()):

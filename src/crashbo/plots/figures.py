@@ -207,7 +207,8 @@ def plot_maps(
 
     Args:
         source: an optimizer, a result or a view.
-        x, y: the parameters; may be left out if there are only two.
+        x: the parameter along the horizontal axis; may be left out, like `y`, if there are only two.
+        y: the parameter along the vertical axis.
         at: values of other parameters; the best guess has the rest.
         quantities: which maps: "mean", "std", "success", "acquisition", "unconstrained".
         truth: the true problem, if known: adds the true outputs, failures shaded.

@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import os
 import re
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from crashbo.errors import CrashBOError
 
 DEFAULT_FILE, DEFAULT_STUDY = "crashbo.db", "crashbo"
 _PATIENCE = 10.0  # seconds to wait for another process that is writing to a SQLite file
+_OPENINGS = 20  # of a database in which other processes are making the tables
 _JOURNAL = (".journal", ".log", ".jsonl")
 _NEWER = "pip install -U optuna"
 _SILENCE = {  # a server that says nothing is taken for gone, in seconds (the last one: milliseconds)
@@ -100,7 +102,7 @@ def open_storage(place: Place, *, create: bool = False, quick: bool = False) -> 
             from optuna.storages.journal import JournalFileBackend
 
             return optuna.storages.JournalStorage(JournalFileBackend(str(place.file)))
-        storage = _open_database(place, quick)
+        storage = _open_patiently(place, quick)
         if quick:
             _check_version(storage)
         return storage
@@ -118,6 +120,20 @@ def _check_version(storage: Any) -> None:
         found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
     if found is not None and found not in known_versions():
         raise RuntimeError(f"{_NEWER} ({found})")
+
+
+def _open_patiently(place: Place, quick: bool) -> Any:
+    """Open a database. Of several processes that find it empty, one makes the tables; the others come again."""
+    from sqlalchemy.exc import DBAPIError
+
+    for _ in range(_OPENINGS):
+        try:
+            return _open_database(place, quick)
+        except DBAPIError as error:
+            if "already exists" not in str(error):
+                raise
+            time.sleep(0.5)
+    return _open_database(place, quick)
 
 
 def _open_database(place: Place, quick: bool) -> Any:

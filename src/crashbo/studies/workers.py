@@ -84,7 +84,15 @@ def _alive(pid: int, started: int | None) -> bool:
         return False
     except PermissionError:
         pass
-    return started is None or _started(pid) == started
+    return not _is_zombie(pid) and (started is None or _started(pid) == started)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether a process has ended, and only its parent has not taken notice yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+    except (OSError, IndexError):
+        return False
 
 
 def is_gone(worker: Mapping[str, Any]) -> bool | None:

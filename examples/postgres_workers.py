@@ -1,0 +1,75 @@
+# %% [markdown]
+# # Four workers on PostgreSQL
+#
+# Four machines fit the support vector machine of [the Optuna tutorial](failing_fits.md) at the same time. They share
+# one database and nothing else. Each runs the same command; any of them may die.
+#
+# What the old tool does here: Optuna's workers share a database too. But a failed fit teaches them nothing, two
+# workers may try nearly the same values, and a worker that dies leaves its trial "running" for ever unless heartbeats
+# are set up.
+
+# %%
+import os
+import signal
+import subprocess
+import sys
+import time
+
+STORAGE = os.environ["CRASHBO_STORAGE"]  # such as postgresql://user:password@host/database
+
+
+def shell(command):
+    """Run a command as a terminal does, and show what it says."""
+    words = command.replace("crashbo ", f"{sys.executable} -m crashbo ", 1)
+    plain = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}  # which notebooks set
+    done = subprocess.run(words, shell=True, capture_output=True, text=True, env=plain)
+    print(f"$ {command}\n{done.stdout}{done.stderr}", end="")
+
+
+# %% [markdown]
+# The program fits one model and prints its error; a fit that does not converge exits with code 1. `pip install
+# 'crashbo[postgres]'` brings the driver.
+
+# %%
+shell("cat svc/fit.py")
+
+# %% [markdown]
+# ## Four workers
+#
+# The first makes the study, the others find it there. `--trials` is the number of trials of the whole study. On four
+# machines, this is one command on each.
+
+# %%
+command = [
+    *(sys.executable, "-m", "crashbo", "run", "--trials", "16"),
+    *("--log", "C", "1e-2", "1e6", "--log", "gamma", "1e-6", "1"),
+    *("--", sys.executable, "svc/fit.py", "{C}", "{gamma}"),
+]
+quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+workers = [subprocess.Popen(command, **quiet) for _ in range(4)]
+
+# %% [markdown]
+# A machine loses power: one worker is killed, in the middle of a trial.
+
+# %%
+time.sleep(20)
+workers[3].send_signal(signal.SIGKILL)
+for worker in workers[:3]:
+    worker.wait()
+
+# %% [markdown]
+# ## What is there
+#
+# All trials, those of the dead worker included: what it was trying has been offered again. No two workers tried the
+# same values.
+
+# %%
+shell("crashbo status")
+
+# %%
+import optuna
+
+study = optuna.load_study(study_name="crashbo", storage=STORAGE.replace("postgresql:", "postgresql+psycopg:"))
+ended = [trial for trial in study.trials if trial.state.is_finished()]
+points = {tuple(trial.params.values()) for trial in ended}
+print(len(ended), "trials ended,", len(points), "different points")

@@ -1,0 +1,108 @@
+# %% [markdown]
+# # A robot with people beside it
+#
+# Nobody can put this robot into a function: a person resets it, starts it, watches it and writes down what happened.
+# The study is a file. People work on it with a web page, the *console*; scripts with commands or over HTTP.
+#
+# What the old tool does here: a spreadsheet, the next values by feeling, and no row for the trials that failed.
+
+# %%
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+
+
+def shell(command):
+    """Run a command as a terminal does, and show what it says."""
+    words = command.replace("crashbo ", f"{sys.executable} -m crashbo ", 1)
+    plain = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}  # which notebooks set
+    done = subprocess.run(words, shell=True, capture_output=True, text=True, env=plain)
+    print(f"$ {command}\n{done.stdout}{done.stderr}", end="")
+
+
+# %% [markdown]
+# ## Make the study
+#
+# Two gains to choose, and a reach that must stay below a limit nobody knows exactly. At most six trials may crash.
+
+# %%
+shell(
+    "crashbo new --float stiffness 0 10 --log damping 0.01 10 --constraint reach --unit stiffness=N/m --crash-budget 6"
+)
+
+# %% [markdown]
+# ## The console
+#
+# `crashbo console --open` opens the page. It shows what to try next and why, one big button for CRASHED, and what the
+# model believes. It works on a phone, too; see [the console](../console.md) for who can connect.
+#
+# ![The console: next experiment, one button for a crash, and what the model believes](../images/console.png)
+#
+# ## The same without a browser
+#
+# A robot's computer, a PLC or MATLAB can use the console's HTTP interface. Here it is done in Python, with nothing
+# but the standard library. First start the console with a token of our own:
+
+# %%
+token = uuid.uuid4().hex
+words = [sys.executable, "-m", "crashbo", "console", "--port", "8768", "--token", token]
+console = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+print(console.stdout.readline().partition(": http")[0])
+
+
+# %%
+def call(name, body=None):
+    """Ask the console something; POST with a body, GET without."""
+    headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": uuid.uuid4().hex}
+    if body is not None:
+        headers["Content-Type"] = "application/json"
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:8768/api/{name}", data, headers)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+def take(by):
+    """Take the console's suggestion, as soon as there is one that knows the latest result."""
+    while True:
+        found = call("state")["offer"]
+        try:
+            if found is not None and found.get("key"):
+                return call("take", {"offer": found["key"], "by": by})["number"]
+        except urllib.error.HTTPError as error:
+            if error.code != 409:  # 409: it is outdated, or someone else was faster
+                raise
+        time.sleep(0.2)
+
+
+# %% [markdown]
+# Take the suggestion, run the experiment, tell what happened. This robot falls on its first trial. What was measured
+# before the fall helps.
+
+# %%
+trial = take(by="Ada")
+call("crash", {"number": trial, "reason": "fell", "constraints": {"reach": 8.1}, "by": "Ada"})
+trial = take(by="Ada")
+call("tell", {"number": trial, "objective": 0.73, "constraints": {"reach": 5.2}, "by": "Ada"})
+
+# %% [markdown]
+# Commands see the same study. Bob has tried values of his own, and Ada has mistyped her result: the right one is
+# 0.78.
+
+# %%
+shell("crashbo tell --params stiffness=3 damping=0.5 0.91 reach=4.4 --by Bob")
+shell(f"crashbo correct {trial} 0.78 reach=5.2 --by Ada --reason 'mistyped'")
+shell("crashbo status")
+
+# %% [markdown]
+# Everything is kept: who said what, what stood there before, and why it was changed.
+
+# %%
+shell(f"crashbo show {trial}")
+console.terminate()
+status = console.wait()
