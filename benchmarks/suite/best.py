@@ -8,8 +8,8 @@ than the published 6059.9; so has its welded beam (1.728 published).
 
 The robot's search starts at the best cell of its grid (docs/robot.md) and takes steps down to 0.003 on the mean cost
 over 20 roll-outs. That is the best known, not the best: a regret may come out slightly negative there. The same holds
-for the robot with the lagging arm (arm2d: the best cell of its grid; arm5d: its random search, `benchmarks/pole_grid.py`) and the
-Ant (the best of 120 random gaits).
+for the robot with the lagging arm (arm2d: the best cell of its grid; arm5d: its random search,
+`benchmarks/pole_grid.py`) and the Ant (the best of 120 random gaits).
 """
 
 BEST: dict[str, tuple[float, tuple[float, ...]]] = {
