@@ -161,7 +161,9 @@ def test_reasons_say_why():
     assert why.thresholds == optimizer.thresholds
     assert why.relation == asdict(optimizer.relation)
     assert why.seconds > 0
-    assert str(why).startswith("the largest expected gain, less the price of a crash; success probability")
+    assert str(why).startswith(("most likely place of an improvement: ", "uncertain enough to be an improvement: "))
+    assert f"best so far {optimizer.best_trial.objective:.4g}; {why.success_probability:.0%}"[:-1] in str(why)
+    assert str(why).endswith(" % likely to succeed")
 
 
 @pytest.mark.parametrize(

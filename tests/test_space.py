@@ -308,7 +308,10 @@ def test_samples_are_uniform() -> None:
         (lambda: Space({}), "`parameters` must be a dict of at least one parameter; got {}. Add one."),
         (lambda: Space([("x", (0, 1))]), "`parameters` must be a dict of at least one parameter; got [('x', (0, 1))]."),
         (lambda: Space({"": (0, 1)}), "`parameters` must be named by non-empty strings; got ''. Rename it."),
-        (lambda: Space({"x": 3}), "`x` must be a Float, Int, Categorical or (low, high); got 3. Use one of these."),
+        (
+            lambda: Space({"x": 3}),
+            "`x` must be a Float, Int, Categorical, (low, high) or a list of choices; got 3. Use one of these.",
+        ),
         (lambda: Space({"x": (1, 0)}), "`x` must be a valid range; got (1, 0). `low` must not exceed `high`;"),
         (lambda: Space.from_json({}), "`data` must be what `to_json` returns; got {}. Write it anew."),
         (

@@ -1,6 +1,7 @@
-"""Problems that run somebody else's code: BoTorch's constrained functions and the robot."""
+"""Problems that run somebody else's code: BoTorch's constrained functions, Gymnasium's Ant; and the robot."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,6 +10,7 @@ from botorch.test_functions import synthetic
 from numpy.typing import NDArray
 
 from crashbo.outcome import Label
+from crashbo.problems.ant import SPACE, Ant
 from crashbo.problems.pole import POLES
 from crashbo.space import Space
 
@@ -75,3 +77,33 @@ def pole_experiment(name: str) -> Callable[[dict[str, Any], np.random.Generator]
         return None if isinstance(told, Label) else float(told)
 
     return experiment
+
+
+_ANT_REPEATS = 5
+
+
+@cache
+def _ant() -> Ant:
+    return Ant()
+
+
+def ant_truth(X: Array) -> Result:
+    """Return mean costs over the same roll-outs of Gymnasium's Ant; a gait succeeds if it never falls in them."""
+
+    def one(row: Array) -> float:
+        params = dict(zip(SPACE.names, row.tolist(), strict=True))
+        costs = []
+        for seed in range(_FIRST_SEED, _FIRST_SEED + _ANT_REPEATS):
+            cost = _ant().rollout(params, seed).cost
+            if cost is None:
+                return np.inf
+            costs.append(cost)
+        return float(np.mean(costs))
+
+    cost = np.array([one(row) for row in X])
+    return cost, np.isfinite(cost)
+
+
+def ant_experiment(params: dict[str, Any], rng: np.random.Generator) -> float | None:
+    """One walk: its cost, None after a fall."""
+    return _ant().rollout(params, int(rng.integers(1_000_000))).cost

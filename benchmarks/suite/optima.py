@@ -18,7 +18,12 @@ _FUNCTIONS = {
     "spring": "TensionCompressionString",
 }
 # The best cell of the robot's grid (docs/robot.md); among five weights the same controller is that with ones elsewhere.
-_GRID_BEST = {"pole2d": (0.3125, 0.3875), "pole5d": (0.0, 0.3125, 0.0, 0.0, 0.3875)}
+_GRID_BEST = {
+    "pole2d": (0.3125, 0.3875),
+    "pole5d": (0.0, 0.3125, 0.0, 0.0, 0.3875),
+    "arm2d": (0.7375, 0.2625),
+    "arm5d": (0.044, 1.0, 0.948, 0.0, 0.441),
+}
 
 
 def find_optimum(problem: Problem, *, seed: int = 0, points: int = 17) -> tuple[float, tuple[float, ...]]:

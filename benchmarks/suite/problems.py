@@ -7,11 +7,12 @@ from benchmarks.suite import engineering, functions
 from benchmarks.suite.best import BEST
 from benchmarks.suite.draws import BUDGET, draw, draw_number
 from benchmarks.suite.problem import Problem, Truth
+from crashbo.problems.ant import SPACE as ANT
 from crashbo.space import Categorical, Float, Space
 
 GROUPS = {
     "paper": "the paper's cases, everything hidden on violation",
-    "robot": "a robot that balances a pole",
+    "robot": "a robot that balances a pole, another that walks",
     "checkerboard": "crashes where the product of sin(2 pi x_i) is positive",
     "constrained": "BoTorch's constrained functions, everything hidden on violation",
     "random": "crashes that depend on nothing",
@@ -59,8 +60,11 @@ def problems() -> dict[str, Problem]:
         _make("sim1", "paper", square, 30, functions.sim1, noise_std=0.01),
         _make("case2", "paper", square, 50, functions.case2, noise_std=0.01),
         _make("case4", "paper", square, 50, functions.case4, noise_std=0.01),
-        _pole("pole2d", "robot2d", 2, 50),
-        _pole("pole5d", "robot5d", 5, 80),
+        _pole("pole2d", "robot2d-v1", 2, 50),
+        _pole("pole5d", "robot5d-v1", 5, 80),
+        _pole("arm2d", "robot2d", 2, 50),
+        _pole("arm5d", "robot5d", 5, 80),
+        _make("ant", "robot", ANT, 80, engineering.ant_truth, experiment=engineering.ant_experiment),
         _make("eggcrate", "checkerboard", square, 50, functions.egg_crate),
         _make("hartmann6", "checkerboard", _cube(6), 100, functions.hartmann6),
         _make("michalewicz10", "checkerboard", _cube(10), 120, functions.michalewicz),

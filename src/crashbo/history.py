@@ -1,6 +1,6 @@
 """What has happened so far, frozen: all that a strategy decides from."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -58,9 +58,17 @@ class History:
         """`m x d`, trials under way."""
         return self._encoded(self.pending)
 
-    def _encoded(self, params: Any) -> Array:
-        rows = [self.space.encode(one) for one in params]
-        return np.array(rows).reshape(len(rows), self.space.dimension)
+    def _encoded(self, params: Sequence[Mapping[str, Any]]) -> Array:
+        """As `Space.encode`, column by column; params in a history are valid."""
+        found = np.empty((len(params), self.space.dimension))
+        for block in self.space.coordinates:
+            locate = self.space[block.name].locate
+            positions = [locate(one[block.name]) for one in params]
+            if block.stop - block.start == 1:
+                found[:, block.start] = positions
+            elif positions:
+                found[:, block.start : block.stop] = [block.spread(one) for one in positions]
+        return found
 
     @cached_property
     def failed(self) -> NDArray[np.bool_]:
@@ -74,7 +82,7 @@ class History:
 
     def first(self, count: int) -> "History":
         """The first trials alone, nothing under way."""
-        return History(
+        found = History(
             self.space,
             self.constraints,
             self.direction,
@@ -83,6 +91,9 @@ class History:
             self.seed,
             self.trials[:count],
         )
+        if "points" in vars(self):  # already computed
+            vars(found)["points"] = self.points[:count]
+        return found
 
     def generator(self, *purpose: int) -> np.random.Generator:
         """A source of randomness for this suggestion."""

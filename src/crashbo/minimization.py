@@ -2,25 +2,33 @@
 
 import contextlib
 import math
+import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from typing import TYPE_CHECKING, Any, Unpack
 
 from crashbo.errors import InputError
+from crashbo.history import Direction
+from crashbo.jobs import Jobs
 from crashbo.optimizer import Optimizer
-from crashbo.options import Options
-from crashbo.outcome import CRASHED, Crash, Failure, Trial, as_scalar
+from crashbo.options import OptionKeywords, Options
+from crashbo.outcome import CRASHED, Constraint, Crash, Failure, Outcome, Trial, check_outcome, is_number, outcome_of
+from crashbo.parameters import native
+from crashbo.progress import progress_bar
 from crashbo.space import Space
-from crashbo.suggestion import Best
+from crashbo.strategies.base import Strategy
+from crashbo.suggestion import Best, Suggestion
+
+if TYPE_CHECKING:
+    import pandas
 
 Callback = Callable[[Optimizer, Trial], bool | None]
+_INTERRUPTED = "interrupted"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """A finished optimization.
 
@@ -32,6 +40,7 @@ class Result:
         interrupted: whether it was stopped before all trials.
         optimizer: to go on with.
         errors: points on which the function itself failed; they count neither as crashes nor as results.
+        stopped: why it ended before all trials, in words; "" if it did not.
     """
 
     best: Best | None
@@ -41,6 +50,33 @@ class Result:
     interrupted: bool
     optimizer: Optimizer
     errors: tuple[Failure, ...] = ()
+    stopped: str = ""
+
+    @property
+    def best_trial(self) -> Trial | None:
+        """The best trial seen that did not fail; None without one. `best` is the guess of the models."""
+        return self.optimizer.best_trial
+
+    def to_dataframe(self) -> "pandas.DataFrame":
+        """All trials as a data frame of pandas, a row each; see `crashbo.report.result`."""
+        from crashbo.report.result import to_dataframe
+
+        return to_dataframe(self)
+
+    def __repr__(self) -> str:
+        seen = self.best_trial
+        parts = [
+            f"{len(self.trials)} trials, {self.n_crashes} crashed" + f" (stopped: {self.stopped})" * bool(self.stopped),
+            "no best guess" if self.best is None else f"best guess {str(self.best).rstrip('.')}",
+            "no trial succeeded" if seen is None else f"best trial {seen.number}: {seen.objective:.6g}",
+        ]
+        return f"Result({'; '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from crashbo.report.result import to_html
+
+        return to_html(self)
 
 
 def minimize(
@@ -48,74 +84,206 @@ def minimize(
     space: Space | Mapping[str, Any] | None = None,
     *,
     n_trials: int,
-    optimizer: Optimizer | None = None,
+    constraints: Sequence[Constraint | str] = (),
+    direction: Direction = "minimize",
+    seed: int | None = 0,
+    risk: float | None = None,
+    crash_budget: int | None = None,
+    initial_points: Sequence[Mapping[str, Any]] = (),
+    catch: type[Exception] | tuple[type[Exception], ...] = (),
+    timeout: float | None = None,
+    max_failures: int | None = None,
+    patience: int | None = None,
+    n_jobs: int = 1,
+    processes: bool = False,
     state: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
     progress: bool | None = None,
-    **settings: Any,
+    optimizer: Optimizer | None = None,
+    strategy: str | Strategy = "default",
+    acquisition: str = "auto",
+    options: Options | None = None,
+    **more: Unpack[OptionKeywords],
 ) -> Result:
     """Minimise an experiment that can crash (or maximise, with `direction="maximize"`).
 
     Ctrl-C stops it and returns what is finished. With `state`, every trial is on disk before the
     next begins, and the same call goes on where it stopped.
 
-    An exception in `rollout` that is no `Crash` ends it and loses nothing: it is raised with the attribute `result`,
-    which has all finished trials, and the point is recorded among `errors`; the same call then tries another one.
+    An exception in `rollout` that is neither a `Crash` nor in `catch` ends it and loses nothing: it is raised with the
+    attribute `result`, which has all finished trials, and the point is recorded among `errors`; the same call then
+    tries another one.
 
     Args:
         rollout: takes params; returns a cost, or a mapping {"objective": .., constraint: ..}, or
-            `CRASHED`, or raises `Crash`. A cost of NaN or infinity counts as a crash.
+            `CRASHED`, or raises `Crash`. None, NaN, infinity and beyond 1e100 are crashes too.
         space: the parameters; not needed with `optimizer`.
         n_trials: in total, those already told included.
-        optimizer: to use instead of a new one.
+        constraints, direction, seed, initial_points, strategy, acquisition: as of `Optimizer`.
+        risk, crash_budget: as of `Options`; so are all other names of options, which may be given here too.
+        catch: exceptions of `rollout` that are crashes, with their words as the reason.
+        timeout: seconds after which no further trial begins.
+        max_failures: stop once so many trials have failed. `crash_budget` makes the search careful instead.
+        patience: stop once so many trials in a row were no better than the best one seen.
+        n_jobs: trials at the same time; -1: one per core.
+        processes: run each trial in a process of its own instead of a thread: `rollout` must be importable, and a
+            process that dies is a `ChildProcessError`, a crash if `catch` has that.
         state: file to keep the state in, and to resume from if it exists. One of another problem is refused, and so
             is one that cannot be written, before the first trial.
         callbacks: called after every trial with optimizer and trial; True stops.
-        progress: show a bar; None: if a person watches.
-        settings: of the `Optimizer`: constraints, direction, strategy, seed, options, ... The options learn `n_trials`.
+        progress: show a bar; None: in a notebook, and where standard error is a terminal.
+        optimizer: to use instead of a new one, with its own settings.
+        options: all of `Options` together. They learn `n_trials`.
+        more: other options by name.
     """
-    if isinstance(n_trials, bool) or not isinstance(n_trials, int) or n_trials < 1:
+    if isinstance(n_trials, bool) or not isinstance(native(n_trials), int) or n_trials < 1:
         raise InputError(f"`n_trials` must be an integer >= 1; got {n_trials!r}.")
-    settings = _with_horizon(settings, n_trials)
+    stop = _Stop.check(timeout, max_failures, patience)
+    jobs = Jobs(rollout, _check_jobs(n_jobs), processes=processes)
+    caught = _check_catch(catch)
+    named = {"risk": risk, "crash_budget": crash_budget, **more}
+    settings = {
+        "constraints": constraints,
+        "direction": direction,
+        "strategy": strategy,
+        "acquisition": acquisition,
+        "seed": seed,
+        "initial_points": initial_points,
+        "options": _joined_options(options, named, int(n_trials)),
+    }
     file = None if state is None else Path(state)
+    _check_alone(optimizer, {**named, "options": options, "constraints": constraints, "initial_points": initial_points})
     optimizer = _start(optimizer, file, space, settings)
-    interrupted = False
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        disable=not (console.is_terminal if progress is None else progress),
-    )
-    with bar, _with_result(optimizer, file):
-        task = bar.add_task("trials", total=n_trials, completed=len(optimizer.trials))
+    stopped = ""
+    with progress_bar(n_trials, len(optimizer.trials), progress) as update, _with_result(optimizer, file):
         try:
             _forget_left_over(optimizer)
-            while len(optimizer.trials) < n_trials:
-                trial = _one(rollout, optimizer)
+            for trial in _trials(jobs, optimizer, n_trials, stop, caught):
                 if file is not None:
                     optimizer.save(file)
-                bar.update(task, completed=len(optimizer.trials), description=_caption(optimizer))
+                update(len(optimizer.trials), _caption(optimizer))
                 if any([callback(optimizer, trial) is True for callback in callbacks]):  # noqa: C419 (call all)
-                    interrupted = len(optimizer.trials) < n_trials
+                    stopped = "by a callback"
                     break
+            stopped = stopped or stop.why(optimizer)
         except KeyboardInterrupt:
-            interrupted = True
-    return _result(optimizer, interrupted)
+            stopped = _INTERRUPTED
+        finally:
+            jobs.stop()
+            _forget_left_over(optimizer)
+    return _result(optimizer, stopped if len(optimizer.trials) < n_trials else "")
 
 
-def _result(optimizer: Optimizer, interrupted: bool) -> Result:
+@dataclass(frozen=True)
+class _Stop:
+    """When a run ends before all its trials."""
+
+    deadline: float = math.inf
+    failures: int | None = None
+    patience: int | None = None
+
+    @classmethod
+    def check(cls, timeout: Any, failures: Any, patience: Any) -> "_Stop":
+        if timeout is not None and not (is_number(timeout) and timeout > 0):
+            raise InputError(f"`timeout` must be a number of seconds > 0 or None; got {timeout!r}.")
+        for name, value in (("max_failures", failures), ("patience", patience)):
+            if value is not None and (isinstance(value, bool) or not isinstance(native(value), int) or value < 1):
+                raise InputError(f"`{name}` must be an integer >= 1 or None; got {value!r}.")
+        return cls(math.inf if timeout is None else time.monotonic() + timeout, failures, patience)
+
+    def why(self, optimizer: Optimizer) -> str:
+        """Why no further trial should begin; "" while one should."""
+        if time.monotonic() >= self.deadline:
+            return "out of time"
+        failed = int(optimizer.history.failed.sum())
+        if self.failures is not None and failed >= self.failures:
+            return f"{failed} trials failed"
+        seen, trials = optimizer.best_trial, optimizer.trials
+        since = len(trials) if seen is None else len(trials) - 1 - trials.index(seen)
+        return f"no progress in {since} trials" if self.patience is not None and since >= self.patience else ""
+
+
+def _check_jobs(n_jobs: Any) -> int:
+    count = native(n_jobs)
+    if isinstance(count, bool) or not isinstance(count, int) or (count < 1 and count != -1):
+        raise InputError(f"`n_jobs` must be an integer >= 1, or -1 for one per core; got {n_jobs!r}.")
+    return count if count > 0 else os.cpu_count() or 1
+
+
+def _check_catch(catch: Any) -> tuple[type[Exception], ...]:
+    kinds = catch if isinstance(catch, tuple) else (catch,)
+    if not all(isinstance(one, type) and issubclass(one, Exception) for one in kinds):
+        raise InputError(f"`catch` must be exception classes, as after `except`; got {catch!r}.")
+    return kinds
+
+
+def _check_alone(optimizer: Optimizer | None, settings: Mapping[str, Any]) -> None:
+    given = [name for name, value in settings.items() if value is not None and value != ()]
+    if optimizer is not None and given:
+        raise InputError(f"`{given[0]}` must be left out with `optimizer`, which has its own settings.")
+
+
+def _joined_options(options: Any, named: Mapping[str, Any], n_trials: int) -> Options:
+    """The options, those given by name among them, with the number of trials unless they say another."""
+    if not (options is None or isinstance(options, Options)):
+        raise InputError(f"`options` must be crashbo.Options or None; got {options!r}.")
+    known = [one.name for one in fields(Options) if one.name != "n_trials"]
+    unknown = [name for name in named if name not in known]
+    if unknown:
+        raise InputError(f"`{unknown[0]}` must be an argument of `minimize` or an option; options are {known}.")
+    given = {name: value for name, value in named.items() if value is not None}
+    if options is not None and given:
+        raise InputError(f"`options` must come alone; got {sorted(given)} beside it. Put them in, or leave it out.")
+    chosen = options or Options(**given)
+    return replace(chosen, n_trials=chosen.n_trials or n_trials)
+
+
+def _trials(
+    jobs: Jobs, optimizer: Optimizer, n_trials: int, stop: _Stop, catch: tuple[type[Exception], ...]
+) -> Iterator[Trial]:
+    """Run trials and tell what came of them; an error of the function itself is raised once all have ended."""
+    out: dict[int, Suggestion] = {}
+    broken: Exception | None = None
+    while True:
+        while jobs.free and len(optimizer.trials) + len(out) < n_trials and not (broken or stop.why(optimizer)):
+            suggestion = optimizer.ask()
+            out[suggestion.number] = suggestion
+            jobs.start(suggestion.number, suggestion)
+        if not out:
+            break
+        key, said, error = jobs.wait()
+        suggestion = out.pop(key)
+        try:
+            trial = optimizer.record(suggestion, _outcome(said, error, catch, optimizer.constraints))
+        except Exception as problem:
+            optimizer.fail(suggestion, f"{type(problem).__name__}: {problem}")
+            broken = broken or problem
+        else:
+            yield trial
+    if broken is not None:
+        raise broken
+
+
+def _outcome(said: Any, error: Any, catch: tuple[type[Exception], ...], constraints: Sequence[Constraint]) -> Outcome:
+    """What a trial ended in; an error of the function itself is raised again."""
+    if error is None or isinstance(error, Crash):
+        return outcome_of(error or said, constraints)
+    if isinstance(error, catch):
+        return check_outcome(CRASHED, {}, constraints, f"{type(error).__name__}: {error}")
+    raise error
+
+
+def _result(optimizer: Optimizer, stopped: str) -> Result:
     trials = optimizer.trials
     return Result(
         best=optimizer.best() if trials else None,
         trials=trials,
         n_crashes=sum(trial.crashed for trial in trials),
         thresholds=optimizer.thresholds,
-        interrupted=interrupted,
+        interrupted=bool(stopped),
         optimizer=optimizer,
         errors=optimizer.errors,
+        stopped=stopped,
     )
 
 
@@ -139,11 +307,11 @@ def _with_result(optimizer: Optimizer, file: Path | None) -> Iterator[None]:
 def _result_whatever_happens(optimizer: Optimizer) -> Result:
     """The result, without a best guess if the model is what failed."""
     try:
-        return _result(optimizer, True)
+        return _result(optimizer, "an error")
     except Exception:
         trials = optimizer.trials
         crashes = sum(trial.crashed for trial in trials)
-        return Result(None, trials, crashes, {}, True, optimizer, optimizer.errors)
+        return Result(None, trials, crashes, {}, True, optimizer, optimizer.errors, "an error")
 
 
 def _forget_left_over(optimizer: Optimizer) -> None:
@@ -166,9 +334,10 @@ def _start(
     check_writable("state", file)
     if not file.exists():
         return wanted or _new(space, settings)
-    strategy = settings.get("strategy", "default") if optimizer is None else optimizer.settings.strategy
+    strategy = settings["strategy"] if optimizer is None else optimizer.settings.strategy
     own = None if isinstance(strategy, str) else strategy
-    found = resume(file, None if wanted is None else wanted.saved, own, settings["options"].n_trials)
+    anew = settings["seed"] is None and optimizer is None  # any seed will do
+    found = resume(file, None if wanted is None else wanted.saved, own, settings["options"].n_trials, any_seed=anew)
     loaded = Optimizer.restore(found)
     if optimizer is None:
         return loaded
@@ -180,46 +349,15 @@ def _start(
     return optimizer
 
 
-def _with_horizon(settings: Mapping[str, Any], n_trials: int) -> dict[str, Any]:
-    """The settings, with the number of trials among the options unless these say another."""
-    options = settings.get("options") or Options()
-    if not isinstance(options, Options):
-        raise InputError(f"`options` must be crashbo.Options or None; got {options!r}.")
-    return {**settings, "options": replace(options, n_trials=options.n_trials or n_trials)}
-
-
 def _new(space: Space | Mapping[str, Any] | None, settings: dict[str, Any]) -> Optimizer:
     if space is None:
         raise InputError("`space` must be given unless `optimizer` is; got None.")
     return Optimizer(space, **settings)
 
 
-def _one(rollout: Callable[[dict[str, Any]], Any], optimizer: Optimizer) -> Trial:
-    """Run one trial and tell its outcome; on an error of the function itself the point is recorded as one."""
-    suggestion = optimizer.ask()
-    try:
-        try:
-            outcome = rollout(dict(suggestion))
-        except Crash as crash:
-            return optimizer.tell(suggestion, CRASHED, reason=crash.reason, **crash.values)
-        values = dict(outcome) if isinstance(outcome, Mapping) else {"objective": outcome}
-        if "objective" not in values:
-            raise InputError(f"`rollout` must return 'objective' in its mapping; got {sorted(values)}.")
-        objective = as_scalar(values.pop("objective"))
-        if isinstance(objective, float) and not math.isfinite(objective):
-            return optimizer.tell(suggestion, CRASHED, reason=f"cost {objective}", **values)
-        return optimizer.tell(suggestion, objective, **values)
-    except Exception as error:
-        if suggestion in optimizer.pending:
-            optimizer.fail(suggestion, f"{type(error).__name__}: {error}")
-        raise
-    except BaseException:
-        if suggestion in optimizer.pending:
-            optimizer.forget(suggestion)
-        raise
-
-
 def _caption(optimizer: Optimizer) -> str:
     failed, crashed = int(optimizer.history.failed.sum()), sum(trial.crashed for trial in optimizer.trials)
     words = f"{len(optimizer.trials) - failed} succeeded, {crashed} crashed"
-    return f"{words}, {failed - crashed} violated a limit" if failed > crashed else words
+    words += f", {failed - crashed} violated a limit" * (failed > crashed)
+    seen = optimizer.best_trial
+    return words if seen is None else f"{words}, best {seen.objective:.4g}"

@@ -13,8 +13,9 @@ import numpy as np
 
 from crashbo.errors import InputError
 from crashbo.history import OBJECTIVE, Direction, History
+from crashbo.ledger import Ledger
 from crashbo.options import Options
-from crashbo.outcome import Constraint, Failure, Trial, check_outcome
+from crashbo.outcome import Constraint, Trial
 from crashbo.settings import Settings
 from crashbo.space import Space
 from crashbo.strategies import make_strategy
@@ -25,7 +26,7 @@ from crashbo.suggestion import Best, Reason, Saved, Suggestion
 from crashbo.threads import few_threads
 
 
-class Optimizer:
+class Optimizer(Ledger):
     """Suggests trials (`ask`), learns from them (`tell`), and gives the best guess (`best`).
 
     The same settings, seed and history give the same suggestions, in whatever process. Threads may share one: every
@@ -36,11 +37,11 @@ class Optimizer:
         self,
         space: Space | Mapping[str, Any],
         *,
-        constraints: Sequence[Constraint] = (),
+        constraints: Sequence[Constraint | str] = (),
         direction: Direction = "minimize",
         strategy: str | Strategy = "default",
         acquisition: str = "auto",
-        seed: int = 0,
+        seed: int | None = 0,
         initial_points: Sequence[Mapping[str, Any]] = (),
         options: Options | None = None,
     ) -> None:
@@ -48,66 +49,22 @@ class Optimizer:
 
         Args:
             space: the parameters.
-            constraints: outputs beside the objective that must stay below a limit.
+            constraints: outputs beside the objective that must stay below a limit; a name alone has an unknown one.
             direction: "minimize" or "maximize".
             strategy: "default", "paper", or an object of your own (see `crashbo.strategies.base.Strategy`).
             acquisition: of the paper's strategy: "mes", "mesco", or "auto", mESCO with constraints and mES without.
-            seed: same seed, same suggestions.
+            seed: same seed, same suggestions; None: drawn anew.
             initial_points: suggested first, in this order.
             options: how to search.
         """
-        self.space = space if isinstance(space, Space) else Space(space)
-        self.settings = Settings.check(constraints, direction, strategy, acquisition, seed, options)
+        settings = Settings.check(constraints, direction, strategy, acquisition, seed, options)
+        super().__init__(space if isinstance(space, Space) else Space(space), settings)
         self.initial_points = [self.space.validate(params) for params in initial_points]
+        for point in self.initial_points:
+            if self.space.broken(point):
+                broken = self.space.broken(point)[0]
+                raise InputError(f"`initial_points` must satisfy the space's constraints; {point} breaks {broken!r}.")
         self.strategy: Strategy = make_strategy(self.settings.strategy)
-        self._trials: list[Trial] = []
-        self._pending: dict[int, Suggestion] = {}
-        self._errors: dict[int, str] = {}  # of pending suggestions that ended in an error of the program itself
-        self._asked = 0
-        self._lock = threading.RLock()
-
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        """The declared constraints."""
-        return self.settings.constraints
-
-    @property
-    def direction(self) -> Direction:
-        """Of the objective."""
-        return self.settings.direction
-
-    @property
-    def options(self) -> Options:
-        """How to search."""
-        return self.settings.options
-
-    @property
-    def acquisition(self) -> str:
-        """Of the paper's strategy."""
-        return self.settings.acquisition
-
-    @property
-    def seed(self) -> int:
-        """Of everything random."""
-        return self.settings.seed
-
-    # --- what happened -----------------------------------------------------------------------
-
-    @property
-    def trials(self) -> tuple[Trial, ...]:
-        """All finished trials, in the order told."""
-        return tuple(self._trials)
-
-    @property
-    def pending(self) -> tuple[Suggestion, ...]:
-        """Suggestions that are out: asked, not told."""
-        return tuple(self._pending.values())
-
-    @property
-    def errors(self) -> tuple[Failure, ...]:
-        """Suggestions that ended in an error of the program itself; they stay pending, so as not to come again."""
-        with self._lock:
-            return tuple(Failure(dict(self._pending[number]), words) for number, words in self._errors.items())
 
     @property
     def history(self) -> History:
@@ -130,6 +87,13 @@ class Optimizer:
         """1, or -1 if the objective is maximised: what costs are multiplied with before they are modelled."""
         return self.history.sign
 
+    @property
+    def best_trial(self) -> Trial | None:
+        """The best trial that did not fail; None without one. `best` is the guess of the models."""
+        history = self.history
+        held = [trial for trial, failed in zip(history.trials, history.failed, strict=True) if not failed]
+        return min(held, key=lambda trial: history.sign * (trial.objective or 0.0)) if held else None
+
     # --- what the models say -----------------------------------------------------------------
 
     def surrogate(self) -> Surrogate:
@@ -149,7 +113,7 @@ class Optimizer:
         """The limits of all outputs that have one, each with its standard deviation, in the outputs' own units."""
         if not self._trials or not self.space.dimension:
             return {}
-        return self._signed(self.surrogate().limits)
+        return self._limits(self.surrogate(), self.history)
 
     @property
     def thresholds(self) -> dict[str, float]:
@@ -166,11 +130,16 @@ class Optimizer:
         """What crashes have to do with the objective, in words."""
         return describe_relation(self.relation, self.direction)
 
-    def _signed(self, limits: Mapping[str, Limit]) -> dict[str, Limit]:
-        sign = self.sign
+    def _limits(self, surrogate: Surrogate, history: History) -> dict[str, Limit]:
+        """The limits in the outputs' own units; one that is neither known nor was ever broken says nothing."""
+        said = {one.name for one in history.constraints if one.threshold is not None}
+        said |= {name for trial in history.trials for name, value in trial.constraints.items() if value is None}
+        said |= {OBJECTIVE} if any(trial.crashed for trial in history.trials) else set()
+        found = surrogate.limits if said else {}
         return {
-            name: Limit(limit.value * sign, limit.deviation) if name == OBJECTIVE else limit
-            for name, limit in limits.items()
+            name: Limit(limit.value * history.sign, limit.deviation) if name == OBJECTIVE else limit
+            for name, limit in found.items()
+            if name in said
         }
 
     # --- ask ---------------------------------------------------------------------------------
@@ -207,17 +176,22 @@ class Optimizer:
             if found.mode == "initial":
                 return params, Reason("initial")
             surrogate = self.strategy.surrogate(history)
-        limits = self._signed(surrogate.limits)
-        relation = {} if surrogate.relation is None else asdict(surrogate.relation)
-        seconds = time.perf_counter() - begin
+            mean, deviation = (float(one[0]) for one in surrogate.moments(found.point[None]))
+        limits = self._limits(surrogate, history)
+        seen = self.best_trial
+        known = surrogate.any_cost
         return params, Reason(
             found.mode,
             found.value,
             found.success_probability,
             {name: limit.value for name, limit in limits.items()},
-            seconds,
-            relation,
+            time.perf_counter() - begin,
+            {} if surrogate.relation is None else asdict(surrogate.relation),
             {name: limit.deviation for name, limit in limits.items()},
+            history.sign * mean if known else None,
+            deviation if known else None,
+            None if seen is None else seen.objective,
+            seen is not None and seen.objective is not None and mean < history.sign * seen.objective,
         )
 
     def _next_given(self) -> dict[str, Any] | None:
@@ -256,66 +230,6 @@ class Optimizer:
         """Use what another optimizer has learned from the same trials. This saves time and changes no result."""
         if type(self.strategy) is type(other.strategy) and self.settings.strategy == other.settings.strategy:
             self.strategy = other.strategy
-
-    # --- tell --------------------------------------------------------------------------------
-
-    def tell(self, params: Mapping[str, Any], objective: Any, *, reason: str = "", **constraints: Any) -> Trial:
-        """Record a trial, asked for or not.
-
-        Args:
-            params: what was tried; a suggestion, or any params in the space.
-            objective: its cost, or `crashbo.CRASHED`.
-            reason: of a crash, in words.
-            constraints: value or `crashbo.VIOLATED` per constraint; may be left out after a crash.
-
-        Raises:
-            InputError: and nothing is recorded.
-        """
-        checked = self.space.validate(params)
-        cost, seen = check_outcome(objective, constraints, self.constraints)
-        with self._lock:
-            number = self._number_of(params, checked)
-            trial = Trial(len(self._trials), checked, cost, seen, str(reason))
-            self._trials.append(trial)
-            if number is not None:
-                self._withdraw(number)
-            return trial
-
-    def forget(self, params: Mapping[str, Any]) -> None:
-        """Withdraw a suggestion that will not be tried."""
-        with self._lock:
-            self._withdraw(self._still_out(params))
-
-    def fail(self, params: Mapping[str, Any], error: str) -> None:
-        """Record that the program failed on a suggestion: neither a crash nor a result, and not suggested again.
-
-        Args:
-            params: the suggestion.
-            error: in words.
-        """
-        with self._lock:
-            self._errors[self._still_out(params)] = str(error)
-
-    def _withdraw(self, number: int) -> None:
-        del self._pending[number]
-        self._errors.pop(number, None)
-
-    def _still_out(self, params: Mapping[str, Any]) -> int:
-        """The number of a suggestion that is out."""
-        number = self._number_of(params, dict(params))
-        if number is None:
-            raise InputError(f"`params` must be a suggestion that is still out; got {dict(params)}.")
-        return number
-
-    def _number_of(self, params: Mapping[str, Any], checked: Mapping[str, Any]) -> int | None:
-        """Which pending suggestion these params are; None if they were never asked for."""
-        number = getattr(params, "number", None)
-        if number is None:
-            return next((key for key, one in self._pending.items() if dict(one) == checked), None)
-        mine = self._pending.get(number)
-        if mine is None or (mine is not params and dict(mine) != checked):
-            raise InputError(f"`params` must be a suggestion that is still out; got number {number}, told already.")
-        return int(number)
 
     # --- best --------------------------------------------------------------------------------
 

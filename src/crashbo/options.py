@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypedDict
 
 from crashbo.errors import InputError
 from crashbo.gp.kernel import KernelName, check_kernel
@@ -95,6 +95,20 @@ class Options:
             raise InputError(f"`crashes` must be one of {', '.join(map(repr, _CRASHES))}; got {self.crashes!r}.")
         if not (isinstance(self.fixed, Mapping) and all(isinstance(one, FixedModel) for one in self.fixed.values())):
             raise InputError(f"`fixed` must map outputs to crashbo.FixedModel; got {self.fixed!r}.")
+
+
+class OptionKeywords(TypedDict, total=False):
+    """The options that `minimize` takes by name beside `risk` and `crash_budget`; see `Options`."""
+
+    initial: int | None
+    random_start: bool
+    delta: float
+    crashes: CrashModel
+    fixed: Mapping[str, FixedModel]
+    samples: int
+    sampler: str
+    starts: int
+    raw: int
 
 
 _COUNTS = (

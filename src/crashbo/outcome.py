@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from crashbo.errors import CrashBOError, InputError
 
-_LARGEST = 1e100
+LARGEST = 1e100  # in size, that a model can take
 _TAKEN = ("objective", "params", "reason", "self")
 
 
@@ -61,7 +61,7 @@ class Constraint:
                 "It becomes an argument of `tell`."
             )
         limit = as_scalar(self.threshold)
-        if limit is not None and not (is_number(limit) and abs(limit) <= _LARGEST):
+        if limit is not None and not (is_number(limit) and abs(limit) <= LARGEST):
             raise InputError(f"`threshold` must be a finite number or None; got {self.threshold!r}.")
 
 
@@ -115,36 +115,79 @@ class Failure:
     error: str
 
 
-def check_outcome(
-    objective: object, values: Mapping[str, object], constraints: Sequence[Constraint]
-) -> tuple[float | None, dict[str, float | None]]:
-    """Validate what a user tells about a trial.
+class Outcome(NamedTuple):
+    """What a trial ended in, as it is kept.
+
+    Attributes:
+        objective: its cost, None if it crashed.
+        constraints: value, or None where violated; a name is missing where nothing was seen.
+        reason: of a crash, in words.
+    """
+
+    objective: float | None
+    constraints: dict[str, float | None]
+    reason: str = ""
+
+
+def outcome_of(said: object, constraints: Sequence[Constraint]) -> Outcome:
+    """What a function's return value, or the `Crash` that it raised, means.
 
     Args:
-        objective: a finite number, or `CRASHED`.
-        values: per constraint a finite number or `VIOLATED`; all are needed unless crashed.
+        said: a cost, a mapping {"objective": .., constraint: ..}, `CRASHED`, or a `Crash`.
         constraints: the declared ones.
+    """
+    if isinstance(said, Crash):
+        return check_outcome(CRASHED, said.values, constraints, said.reason)
+    values = dict(said) if isinstance(said, Mapping) else {"objective": said}
+    if "objective" not in values:
+        raise InputError(f"`rollout` must return 'objective' in its mapping; got {sorted(map(str, values))}.")
+    return check_outcome(values.pop("objective"), values, constraints)
 
-    Returns:
-        The objective, None if crashed, and the constraints, None where violated.
+
+def check_outcome(
+    objective: object, values: Mapping[str, object], constraints: Sequence[Constraint], reason: str = ""
+) -> Outcome:
+    """Decide what a trial ended in: the one place, whatever interface it was told through.
+
+    Args:
+        objective: a number, or `CRASHED`. None, NaN, infinity and numbers beyond 1e100 are crashes too.
+        values: per constraint a number or `VIOLATED`; all are needed unless crashed. None, NaN, infinity and numbers
+            beyond 1e100 are violations.
+        constraints: the declared ones.
+        reason: of a crash; empty: what was wrong with the cost.
+
+    Raises:
+        InputError: if something is neither a number nor a label, or a constraint is missing or unknown.
     """
     known = {constraint.name: constraint for constraint in constraints}
     unknown = [name for name in values if name not in known]
     if unknown:
         declared = ", ".join(map(repr, known)) or "none"
         raise InputError(f"`{unknown[0]}` must be a declared constraint; got {unknown!r}, declared: {declared}.")
-    cost = None if objective is CRASHED else _finite("objective", objective, "crashbo.CRASHED")
-    seen = {
-        name: None if values[name] is VIOLATED else _finite(name, values[name], "crashbo.VIOLATED")
-        for name in known
-        if name in values
-    }
+    why = why_no_cost(objective)
+    seen = {name: _number(name, values[name], VIOLATED) for name in known if name in values}
     missing = [name for name in known if name not in seen]
-    if missing and cost is not None:
+    if missing and why is None:
         raise InputError(
             f"`{missing[0]}` must be told with the objective; got nothing. Give its value or crashbo.VIOLATED."
         )
-    return cost, seen
+    return Outcome(_number("objective", objective, CRASHED), seen, str(reason or why or ""))
+
+
+def why_no_cost(objective: object) -> str | None:
+    """Why a value is a crash and no cost, in words; None if it is a cost.
+
+    Raises:
+        InputError: if it is neither.
+    """
+    if objective is CRASHED:
+        return ""
+    value = as_scalar(objective)
+    if _number("objective", value, CRASHED) is not None:
+        return None
+    if value is None:
+        return "no cost"
+    return f"cost {value}" if isinstance(value, float) and not math.isfinite(value) else "cost beyond 1e100"
 
 
 def as_scalar(value: Any) -> Any:
@@ -160,14 +203,15 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _finite(name: str, value: object, label: str) -> float:
+def _number(name: str, value: object, label: Label) -> float | None:
+    """The number that a model can take; None for the label, and for what says that there is none."""
     item = as_scalar(value)
+    if item is None or item is label:
+        return None
+    if not is_number(item):
+        raise InputError(f"`{name}` must be a number or {label!r}; got {value!r}.")
     try:
-        number = float(item) if is_number(item) else math.nan
+        number = float(item)
     except OverflowError:  # an int no double can hold
-        number = math.inf
-    if not math.isfinite(number):
-        raise InputError(f"`{name}` must be a finite number or {label}; got {value!r}.")
-    if abs(number) > _LARGEST:
-        raise InputError(f"`{name}` must be below 1e100 in size; got {value!r}.")
-    return number
+        return None
+    return number if abs(number) <= LARGEST else None

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from crashbo.errors import InputError
 from crashbo.history import OBJECTIVE, Direction
 from crashbo.options import Options
 from crashbo.outcome import Constraint
+from crashbo.parameters import native
 
 if TYPE_CHECKING:
     from crashbo.strategies.base import Strategy
@@ -67,8 +70,9 @@ class Settings:
         if direction not in ("minimize", "maximize"):
             raise InputError(f"`direction` must be 'minimize' or 'maximize'; got {direction!r}.")
         _check_strategy(strategy, acquisition)
+        seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else native(seed)
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise InputError(f"`seed` must be an integer >= 0; got {seed!r}.")
+            raise InputError(f"`seed` must be an integer >= 0, or None for a new one; got {seed!r}.")
         options = options or Options()
         unknown = [name for name in options.fixed if name not in (OBJECTIVE, *names)]
         if unknown:

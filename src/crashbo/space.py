@@ -1,7 +1,7 @@
 """The search space: named parameters and their map to the unit cube, where the models live."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crashbo.errors import InputError
-from crashbo.parameters import Categorical, Float, Int, Kind, Parameter, cell_of, integer, log_cells
+from crashbo.parameters import Categorical, Float, Int, Kind, Parameter, cell_of, integer, log_cells, native
+from crashbo.region import Region
+from crashbo.rules import make_rule
 from crashbo.sobol import sobol
 
 __all__ = ["Categorical", "Coordinates", "Float", "Int", "Parameter", "Space"]
@@ -66,14 +68,25 @@ class Coordinates:
 class Space(Mapping[str, Parameter]):
     """Named parameters in a fixed order; a (low, high) tuple is short for Float(low, high).
 
+    A list of choices is short for Categorical(choices); a pair of numbers, tuple or list, is always a range.
+
     Continuous and integer parameters take one coordinate of the unit cube, a choice among k takes k (one-hot),
     a constant none. `coordinates` says which is which.
 
+    Args:
+        parameters: by name.
+        constraints: between parameters, known ones: expressions such as "batch * width <= 4096", or functions of the
+            params that say whether they are allowed. All that is suggested satisfies them.
+
     Raises:
-        InputError: if empty, or if a name or a parameter is not one.
+        InputError: if empty, if a name, a parameter or a constraint is not one, or if no point satisfies them.
     """
 
-    def __init__(self, parameters: Mapping[str, Parameter | tuple[float, float]]) -> None:
+    def __init__(
+        self,
+        parameters: Mapping[str, Parameter | Sequence[Any]],
+        constraints: Sequence[str | Callable[[dict[str, Any]], Any]] = (),
+    ) -> None:
         if not isinstance(parameters, Mapping) or not parameters:
             raise InputError(f"`parameters` must be a dict of at least one parameter; got {parameters!r}. Add one.")
         self._parameters = {name: _parameter(name, value) for name, value in parameters.items()}
@@ -89,6 +102,11 @@ class Space(Mapping[str, Parameter]):
             coordinates.append(Coordinates(name, kind, start, stop, cells, first))
         self.coordinates = tuple(coordinates)
         self.dimension = stop
+        if isinstance(constraints, str) or not isinstance(constraints, Sequence):
+            raise InputError(f"`constraints` must be a list of expressions or functions; got {constraints!r}.")
+        rules = [make_rule(one, tuple(self)) for one in constraints]
+        self.constraints = tuple(constraints)
+        self._region = Region(self._parameters, rules) if rules else None
 
     def __getitem__(self, name: str) -> Parameter:
         return self._parameters[name]
@@ -100,14 +118,17 @@ class Space(Mapping[str, Parameter]):
         return len(self._parameters)
 
     def __eq__(self, other: object) -> bool:
-        """Compare names, parameters and their order, since the order fixes the encoding."""
-        return isinstance(other, Space) and tuple(self.items()) == tuple(other.items())
+        """Compare names, parameters and their order, since the order fixes the encoding; and constraints."""
+        if not isinstance(other, Space):
+            return False
+        return tuple(self.items()) == tuple(other.items()) and self.constraints == other.constraints
 
     def __hash__(self) -> int:
-        return hash(tuple(self.items()))
+        return hash((*self.items(), *self.constraints))
 
     def __repr__(self) -> str:
-        return f"Space({self._parameters!r})"
+        more = f", constraints={list(self.constraints)!r}" if self.constraints else ""
+        return f"Space({self._parameters!r}{more})"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -136,6 +157,12 @@ class Space(Mapping[str, Parameter]):
                 + " ".join([f"Add {missing}."] * bool(missing) + [f"Remove {unknown}."] * bool(unknown))
             )
         return {name: parameter.check(name, params[name]) for name, parameter in self.items()}
+
+    def broken(self, params: Mapping[str, object]) -> list[str]:
+        """The constraints between parameters that valid params break, in words."""
+        if self._region is None:
+            return []
+        return self._region.broken(self.validate(params))
 
     def encode(self, params: Mapping[str, object]) -> Array:
         """Return the point of the unit cube, shape `(dimension,)`, that stands for the params."""
@@ -172,17 +199,64 @@ class Space(Mapping[str, Parameter]):
             points[..., block.start : block.stop] = block.round(points[..., block.start : block.stop])
         return points
 
+    def inward(self, unit: Array) -> Array:
+        """Return rounded points, `... x dimension`, moved to where all constraints between parameters hold."""
+        if self._region is None:
+            return unit
+        flat = unit.reshape(-1, self.dimension)
+        moved = self._region.inward(self._positions(flat))
+        return self._encoded(moved).reshape(unit.shape)
+
+    def spread(self, n: int, seed: int) -> Array:
+        """Return about n points all over the part of the unit cube where all constraints hold, quasi-random."""
+        if self._region is None:
+            return sobol(n, self.dimension, seed)
+        return self._encoded(self._region.spread(n, seed))
+
+    def _positions(self, points: Array) -> Array:
+        """One column per parameter, `n x len(space)`."""
+        blocks = {block.name: block for block in self.coordinates}
+        found = np.zeros((len(points), len(self)))
+        for column, name in enumerate(self):
+            if name in blocks:
+                part = points[:, blocks[name].start : blocks[name].stop]
+                hot = blocks[name].kind == "one-hot"
+                found[:, column] = (part.argmax(-1) + 0.5) / blocks[name].cells if hot else part[:, 0]
+        return found
+
+    def _encoded(self, positions: Array) -> Array:
+        """The inverse of `_positions`, rounded."""
+        points, names = np.empty((len(positions), self.dimension)), list(self)
+        for block in self.coordinates:
+            column = positions[:, names.index(block.name), None]
+            cell = np.minimum(np.floor(column * block.cells), block.cells - 1)
+            hot = block.kind == "one-hot"
+            points[:, block.start : block.stop] = np.arange(block.cells) == cell if hot else column
+        return self.round(points)
+
     def sample(self, n: int, rng: np.random.Generator) -> list[dict[str, Any]]:
-        """Return n params drawn uniformly, log-uniformly on a log scale."""
+        """Return n params drawn uniformly, log-uniformly on a log scale; all satisfy the constraints."""
+        if self._region is not None:
+            drawn = self._region.sample(_count(n), rng)
+            return [self._at(row) for row in drawn.tolist()]
         return [self._at(row) for row in rng.random((_count(n), len(self))).tolist()]
 
     def sobol(self, n: int, seed: int) -> list[dict[str, Any]]:
-        """Return the first n params of a scrambled Sobol sequence, spread more evenly than `sample`."""
+        """Return the first n params of a scrambled Sobol sequence, spread more evenly than `sample`.
+
+        With constraints, those of the sequence that satisfy them; where these are too few, points far from each other.
+        """
+        if self._region is not None:
+            return [self._at(row) for row in self._region.ordered(_count(n), seed).tolist()]
         return [self._at(row) for row in sobol(_count(n), len(self), seed).tolist()]
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict that `json` writes and reads back without loss."""
-        return {"parameters": [{"name": name} | _to_json(parameter) for name, parameter in self.items()]}
+        data = {"parameters": [{"name": name} | _to_json(parameter) for name, parameter in self.items()]}
+        functions = [one for one in self.constraints if not isinstance(one, str)]
+        if functions:
+            raise InputError(f"`constraints` must be expressions to be saved; got a function, {functions[0]!r}.")
+        return data | ({"constraints": list(self.constraints)} if self.constraints else {})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Space":
@@ -190,11 +264,12 @@ class Space(Mapping[str, Parameter]):
         try:
             entries = [dict(entry) for entry in data["parameters"]]
             parameters = {entry.pop("name"): _TYPES[entry.pop("type")](**entry) for entry in entries}
+            constraints = [str(one) for one in data.get("constraints", ())]
         except (KeyError, TypeError) as error:
             raise InputError(f"`data` must be what `to_json` returns; got {data!r}. Write it anew.") from error
         if len(parameters) < len(entries):
             raise InputError(f"`data` must name each parameter once; got {list(parameters)}. Remove the repeated ones.")
-        return cls(parameters)
+        return cls(parameters, constraints)
 
     def _at(self, positions: Iterable[float]) -> dict[str, Any]:
         return {
@@ -207,8 +282,18 @@ def _parameter(name: object, value: object) -> Parameter:
         raise InputError(f"`parameters` must be named by non-empty strings; got {name!r}. Rename it.")
     if isinstance(value, Parameter):
         return value
-    if not isinstance(value, tuple) or len(value) != 2:
-        raise InputError(f"`{name}` must be a Float, Int, Categorical or (low, high); got {value!r}. Use one of these.")
+    if isinstance(value, str) or not isinstance(value, Sequence) or not len(value):
+        raise InputError(
+            f"`{name}` must be a Float, Int, Categorical, (low, high) or a list of choices; got {value!r}. "
+            "Use one of these."
+        )
+    numbers = [one for one in map(native, value) if isinstance(one, int | float) and not isinstance(one, bool)]
+    if len(numbers) < len(value):
+        return Categorical(list(value))
+    if len(value) != 2:
+        raise InputError(
+            f"`{name}` must be (low, high) if it holds numbers alone; got {value!r}. Use Categorical for choices."
+        )
     try:
         return Float(*value)
     except InputError as error:

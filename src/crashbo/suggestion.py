@@ -21,6 +21,9 @@ class Reason:
         relation: what crashes had to do with the objective then, as probabilities; empty while unknown.
         seconds: the suggestion took.
         deviations: standard deviations of those limits.
+        expected, expected_std: what the objective is expected to be there, and how sure that is; None if unknown.
+        best: of the trials so far that did not fail; None without one.
+        better: whether what is expected is better than that.
     """
 
     mode: str
@@ -30,15 +33,25 @@ class Reason:
     seconds: float = 0.0
     relation: Mapping[str, float] = field(default_factory=dict)
     deviations: Mapping[str, float] = field(default_factory=dict)
+    expected: float | None = None
+    expected_std: float | None = None
+    best: float | None = None
+    better: bool = False
 
     def __str__(self) -> str:
         if self.mode in ("initial", "given"):
             return "an initial point" if self.mode == "initial" else "a point you gave"
+        likely = f"{self.success_probability:.0%} likely to succeed".replace("%", " %")
+        if self.mode == "success":
+            return f"no point is known to be safe, and this one is {likely}, more than any other"
         aims = {
-            "success": "the point most likely to succeed, no safe one being known",
-            "gain": "the largest expected gain, less the price of a crash",
+            "gain": "most likely place of an improvement" if self.better else "uncertain enough to be an improvement",
+            "mes": "tells most about the lowest cost",
+            "mesco": "tells most about the lowest cost where constraints hold",
         }
-        return f"{aims.get(self.mode, self.mode)}; success probability {self.success_probability:.2f}"
+        parts = [] if self.expected is None else [f"expected {self.expected:.4g} ± {self.expected_std or 0.0:.2g}"]
+        parts += [] if self.best is None else [f"best so far {self.best:.4g}"]
+        return f"{aims.get(self.mode, self.mode)}: {', '.join(parts)}; {likely}".replace(": ;", ";")
 
 
 class Suggestion(dict[str, Any]):

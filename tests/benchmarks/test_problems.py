@@ -8,10 +8,11 @@ from benchmarks.suite.optima import sobol_rows
 from benchmarks.suite.problems import GROUPS, problems
 
 NAMES = list(problems())
+EXACT = [name for name in NAMES if name != "ant"]  # contacts in another version of MuJoCo may end elsewhere
 CHEAP = [name for name in NAMES if problems()[name].experiment is None]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EXACT)
 def test_optimum_is_reached_where_trials_succeed(name):
     problem = problems()[name]
     value, succeeds = problem.truth(np.array([problem.minimiser]))
@@ -95,3 +96,22 @@ def test_robot_crashes_and_balances():
     assert outcome.value == pytest.approx(0.781, abs=0.05)
     assert outcome.cost != outcome.value
     assert problem.run(bad, 0, 1).cost is None
+
+
+def test_the_robot_with_a_lagging_arm_gains_a_factor_and_crashes():
+    problem = problems()["arm2d"]
+    assert problem.run({"x1": 0.7375, "x2": 0.2625}, 0, 1).value == pytest.approx(0.746, abs=0.02)
+    assert problem.run({"x1": 0.6, "x2": 0.8}, 0, 1).value > 5 * problem.optimum
+    assert problem.run({"x1": 0.2, "x2": 0.1}, 0, 1).cost is None
+    assert problems()["arm5d"].optimum < 0.8 * problem.optimum
+
+
+def test_the_ant_walks_and_falls():
+    pytest.importorskip("gymnasium")
+    problem = problems()["ant"]
+    value, succeeds = problem.truth(np.array([problem.minimiser]))
+    assert succeeds[0]
+    assert value[0] < -0.7
+    falls = [problem.run(params, 0, number).cost is None for number, params in enumerate(problem.design(0))]
+    assert any(falls)
+    assert not all(falls)

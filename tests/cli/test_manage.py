@@ -289,5 +289,5 @@ def test_the_shell_completes_commands(call: Call, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("COMP_WORDS", "crashbo re")
     monkeypatch.setenv("COMP_CWORD", "1")
     assert set(call().out.split()) == {"report", "restore", "rename", "remove", "reproduce"}
-    monkeypatch.delenv("_CRASHBO_COMPLETE")
-    assert "_CRASHBO_COMPLETE=complete_bash" in call("--show-completion", "bash").out
+    monkeypatch.setenv("_CRASHBO_COMPLETE", "source_bash")
+    assert "_CRASHBO_COMPLETE=complete_bash" in call().out

@@ -67,12 +67,9 @@ MISTAKES: list[tuple[tuple[object, ...], str]] = [
     (("tell", 0, 0.5), "`reach` must be told with the objective"),
     (("tell", 0, 0.5, "reach=1", "wind=3"), "`wind` must be a constraint of the study; it has: reach"),
     (("tell", 0, 0.5, "reach=1", "reach=2"), "`reach` must be given once"),
-    (("tell", 0, 0.5, "reach=high"), "`reach` must be a finite number; got 'high'"),
-    (("tell", 0, "nan", "reach=1"), "`VALUE` must be a finite number; got 'nan'. For a failed trial use"),
-    (("tell", 0, "inf", "reach=1"), "`VALUE` must be a finite number"),
-    (("tell", 0, "1e200", "reach=1"), "`VALUE` must be a finite number"),
-    (("tell", 0, "much", "reach=1"), "`VALUE` must be a finite number; got 'much'"),
-    (("tell", 0, "--jsno", "reach=1"), "`VALUE` must be a finite number; got '--jsno'"),
+    (("tell", 0, 0.5, "reach=high"), "`reach` must be a number; got 'high'"),
+    (("tell", 0, "much", "reach=1"), "`VALUE` must be a number; got 'much'. For a failed trial use"),
+    (("tell", 0, "--jsno", "reach=1"), "`VALUE` must be a number; got '--jsno'"),
     (("tell", 0, "reach=1"), "`arguments` must be NUMBER VALUE; got 0"),
     (("tell", "one", 0.5, "reach=1"), "`NUMBER` must be the number of a trial; got 'one'"),
     (("tell", -1, 0.5, "reach=1"), "`NUMBER` must be the number of a trial; got '-1'"),
@@ -84,14 +81,14 @@ MISTAKES: list[tuple[tuple[object, ...], str]] = [
     (("crash", 1), "got 1, which is finished"),
     (("crash", 7), "got 7"),
     (("crash", 0, "wind=1"), "`wind` must be a constraint"),
-    (("crash", 0, "reach=nan"), "`reach` must be a finite number"),
+    (("crash", 0, "reach=far"), "`reach` must be a number"),
     (("crash", 0, 0.5), "`arguments` must be NUMBER; got 0 0.5"),
     (("crash", 0, "--transient", "reach=1"), "`--transient` must come with a trial's number only"),
     (("correct", 0, 0.5), "must be a finished trial; got 0, which is not"),
     (("correct", 7, 0.5), "got 7"),
     (("correct", 1), "`correct` must get a NUMBER and one of"),
     (("correct", 1, 0.5, "--crashed"), "`correct` must get a NUMBER and one of"),
-    (("correct", 1, "nan"), "`VALUE` must be a finite number"),
+    (("correct", 1, "much"), "`VALUE` must be a number"),
     (("correct", 1, 0.5, "wind=1"), "`wind` must be a constraint"),
     (("correct", 1, 0.5, "--clear", "reach"), "`reach` must be told with the objective"),
     (("correct", 1, "--crashed", "--clear", "wind"), "`clear` must name constraints of the study; got 'wind'"),
@@ -113,6 +110,17 @@ def test_a_mistake_is_one_line_and_writes_nothing(arm: Call) -> None:
         assert ran.err.count("\n") == 1, args
         assert words in ran.err, args
     assert arm("export", "--json").out == before
+
+
+def test_a_cost_that_is_none_is_a_crash_and_said_to_be(arm: Call) -> None:
+    arm("ask", "--n", 2)
+    assert arm("tell", 0, "nan", "reach=1").out == "Trial 0: crashed, reach = 1 (cost nan).\n"
+    said = arm("tell", 1, "1e200", "reach=inf", "--json").json
+    assert (said["status"], said["objective"], said["reason"]) == ("crashed", None, "cost beyond 1e100")
+    assert [one["constraints"] for one in trials(arm)] == [{"reach": 1.0}, {"reach": "violated"}]
+    assert arm("correct", 0, 0.5).out == "Trial 0: corrected to 0.5.\n"
+    assert arm("correct", 0, "inf").out == "Trial 0: corrected to crashed (cost inf).\n"
+    assert trials(arm)[0]["status"] == "crashed"
 
 
 def test_corrections_count_and_are_kept(arm: Call) -> None:

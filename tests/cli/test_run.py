@@ -78,8 +78,8 @@ def test_every_kind_of_crash_has_its_reason(tune: Call, call: Call, tmp_path: Pa
         "timeout after 4 s",
         "fell",
         "exit code 1",
-        "the cost is nan",
-        "the cost is inf",
+        "cost nan",
+        "cost inf",
         "",
     ]
     seen = [one["constraints"] for one in found]
@@ -106,7 +106,7 @@ def test_transient_failures_are_offered_again(tune: Call, call: Call) -> None:
         ("exit 75", "exit code 75"),
         ("echo cost: 3", "the last line of the program's output must be its cost; got 'cost: 3'"),
         ("true", "the program printed nothing"),
-        ('echo \'{"objective": "low"}\'', "the cost must be a number below 1e100"),
+        ('echo \'{"objective": "low"}\'', "the cost must be a number; the program said 'low'"),
     ],
 )
 def test_five_in_a_row_without_an_outcome_end_the_run(tune: Call, call: Call, program: str, words: str) -> None:
@@ -128,7 +128,7 @@ def test_the_same_command_goes_on(tune: Call, call: Call) -> None:
     assert call("run", "--trials", 5, *command).code == 0  # the study knows its space
     ran = tune("--seed", 7, "--trials", 6, *command)
     assert ran.code == 2
-    assert "has other parameters, constraints or settings" in ran.err
+    assert "the seed is 0, not 7" in ran.err
     assert len(trials(call)) == 5
 
 

@@ -172,7 +172,7 @@ def test_what_was_skipped_in_the_console_is_called_so(arm: Call, tmp_path: Path)
     arm("crash", 2)
     arm("delete", 2)
     table = arm("status", "--no-model").out
-    assert "0 finished, 0 crashed, 0 under way, 1 skipped" in table
+    assert "0 finished, 0 crashed, 0 under way, 1 transient, 1 skipped, 1 deleted" in table
     assert [line.split()[1] for line in table.splitlines()[4:7]] == ["skipped", "transient", "deleted"]
     assert arm("show", 0).out.startswith("Trial 0: skipped\n  kp = 3 N/m\n")
     whole = arm("status", "--no-model", "--json").json["trials"]
@@ -222,18 +222,18 @@ def test_csv_goes_out_and_in_again(arm: Call, tmp_path: Path) -> None:
     assert done.out == "Imported 2 trials. 1 have no outcome.\n"
     assert arm("export", "--study", "copy").out.splitlines() == first.splitlines()[:3]
     again = arm("import", "trials.csv", "--study", "copy", "--json").json
-    assert again == {"numbers": [], "known": 2, "skipped": 1}
+    assert again == {"numbers": [], "known": 2, "skipped": 1, "ignored": []}
     assert arm("import", "trials.csv", "--study", "copy", "--again", "--json").json["numbers"] == [2, 3]
 
 
 BAD_FILES = [
     ("", "is empty"),
     ("kp,objective\n1,2\n", "lacks ['kd']"),
-    ("kp,kd,objective,wind\n1,1,2,3\n", "has ['wind'] besides"),
+    ("kp,kd,objective,wind\n1,1,2,3\n", "Line 2: `reach` must be told with the objective"),
     ("kp,kp,kd,objective\n1,1,1,2\n", "has 'kp' twice"),
     ("kp,kd,objective,reach\n1,0.1,0.5,1\n1,0.1\n", "line 3"),
     ("kp,kd,objective,reach\n1,0.1,0.5,1\n11,0.1,0.5,1\n", "Line 3: `kp` must lie in [0.0, 10.0]; got 11.0"),
-    ("kp,kd,objective,reach\n1,0.1,nan,1\n", "Line 2: `objective` must be a finite number"),
+    ("kp,kd,objective,reach\n1,0.1,much,1\n", "Line 2: `objective` must be a finite number"),
     ("kp,kd,objective,reach\n1,0.1,0.5,\n", "Line 2: `reach` must be told with the objective"),
     ("kp,kd,objective,reach,status\n1,0.1,0.5,1,crashed\n", "Line 2: `objective` must be there if finished"),
     ("kp,kd,objective,reach,status\n1,0.1,0.5,1,odd\n", "Line 2: `status` must be one of"),
@@ -286,13 +286,13 @@ def test_a_file_that_is_no_database(call: Call, tmp_path: Path) -> None:
     assert (tmp_path / "crashbo.db").read_text().startswith("kp,kd")
 
 
-def test_a_study_of_optuna_alone_is_refused(call: Call, tmp_path: Path) -> None:
+def test_a_study_of_optuna_alone_needs_a_trial(call: Call, tmp_path: Path) -> None:
     import optuna
 
     optuna.create_study(storage=f"sqlite:///{tmp_path}/crashbo.db", study_name="theirs")
     ran = call("ask")
     assert ran.code == 2
-    assert "must be made by `crashbo new`; 'theirs' has no CrashBO space" in ran.err
+    assert "must have a trial with parameters; 'theirs' has none yet" in ran.err
 
 
 def test_a_locked_database_is_said_so_and_nothing_is_written(arm: Call, tmp_path: Path) -> None:

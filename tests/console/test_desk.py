@@ -4,14 +4,17 @@ import threading
 from dataclasses import replace
 from typing import Any
 
+import optuna
 import pytest
 
+from crashbo.console import desk as desk_module
 from crashbo.console.desk import Desk, Offer, TakenError
 from crashbo.console.forms import Form
 from crashbo.console.snapshot import Reader
 from crashbo.errors import InputError
 from crashbo.studies import recording
 from crashbo.studies.study import Study
+from crashbo.studies.workers import WORKER, me
 from tests.console.helpers import reopen
 
 PARAMS = {"kp": 2.0, "kd": 0.5}
@@ -90,6 +93,52 @@ def test_one_that_lost_the_race_in_the_storage_is_withdrawn(study: Study, monkey
         desk.take(one)
     assert [found["status"] for found in Reader(reopen(study)).read().rows] == ["pending", "skipped"]
     assert row(study, 1)["reason"] == "taken by someone else"
+
+
+def starting(study: Study, **changes: Any) -> optuna.trial.FrozenTrial:
+    """A trial of `crashbo ask` that has no params yet."""
+    worker = {**me("ask"), **changes}
+    return optuna.trial.create_trial(state=optuna.trial.TrialState.RUNNING, user_attrs={WORKER: worker})
+
+
+def test_nothing_is_taken_while_another_process_is_being_given_a_suggestion(study: Study) -> None:
+    """It will be given the same one: it has the lower number and waits for nobody."""
+    one = offer(study)
+    recording.store(reopen(study), starting(study))
+    with pytest.raises(TakenError, match="Trial 0 is just being given a suggestion"):
+        Desk(study).take(one)
+    with pytest.raises(TakenError, match="Trial 0 is just being given a suggestion"):
+        Desk(study).take(replace(one, count=1))  # computed while that one had no params
+    assert len(study.records()) == 1
+
+
+def test_one_that_began_between_check_and_storing_is_seen_too(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, store = offer(study), recording.store
+
+    def late(given: Study, trial: Any, key: str | None) -> int:
+        store(reopen(study), starting(study))
+        return store(given, trial, key)
+
+    monkeypatch.setattr(recording, "store", late)
+    with pytest.raises(TakenError, match="Trial 0 is just being given a suggestion"):
+        Desk(study).take(one)
+    assert row(study, 1)["status"] == "skipped"
+
+
+def test_an_experiment_under_way_is_not_taken_again_though_the_offer_is_newer(study: Study) -> None:
+    Desk(reopen(study)).take(offer(study))
+    with pytest.raises(TakenError, match="trial 0"):
+        Desk(study).take(offer(study))
+
+
+@pytest.mark.parametrize("worker", [{"pid": 2**22 + 1}, {"machine": "another"}])
+def test_a_trial_whose_process_has_ended_blocks_nobody(
+    study: Study, worker: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording.store(study, starting(study, **worker))
+    if "machine" in worker:  # there is no telling but by time
+        monkeypatch.setattr(desk_module, "_ASKING", -1.0)
+    assert Desk(study).take(offer(study)) == 1
 
 
 def test_a_skipped_suggestion_is_kept_but_teaches_nothing(study: Study) -> None:

@@ -144,10 +144,16 @@ def test_the_summary_has_what_readers_rely_on():
 
 
 def test_the_hidden_limit_stands_beside_the_learned_one():
-    limits = {"reach": {"value": 12.75, "deviation": 0.5}}
+    limits = {"reach": {"value": 4.2, "deviation": 0.5}}
     mixed = RobotReport("robot2d-mixed", "fixed", [replace(RUN, limits=limits)])
-    assert mixed.summary()["hidden_limits"] == {"reach": 13.0}
-    assert "Limit of reach, paper's method: 12.75 ± 0 over 1 runs, each stated to ± 0.5; hidden 13." in mixed.words()
+    assert mixed.summary()["hidden_limits"] == {"reach": 5.0}
+    assert mixed.methods["paper"]["limits"]["reach"]["covering"] == 1
+    assert (
+        "Limit of reach, paper's method: 4.2 ± 0 over 1 runs, each stated to ± 0.5; hidden 5, within two stated "
+        "deviations in 1 runs." in mixed.words()
+    )
+    missed = replace(mixed, runs=[replace(RUN, limits={"reach": {"value": 3.9, "deviation": 0.5}})])
+    assert missed.methods["paper"]["limits"]["reach"]["covering"] == 0
 
 
 def test_the_marginal_controller_is_the_costliest_that_balanced():

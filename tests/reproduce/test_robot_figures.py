@@ -68,7 +68,7 @@ def test_the_mixed_run_shows_the_hidden_limit_in_its_unit():
     assert {"cost, mean", "reach, mean", "probability that reach holds", "mESCO, success left out"} <= set(titles)
     limits = {axes.get_ylabel(): axes for axes in found["limits"].axes}
     (true,) = [line for line in limits["limit of reach [cm]"].lines if line.get_label() == "true limit"]
-    assert set(true.get_ydata()) == {13.0}
+    assert set(true.get_ydata()) == {5.0}
     assert not [line for line in limits["limit of cost"].lines if line.get_label() == "true limit"]
     trials = found["trials"].axes[1]
     assert trials.get_xlim()[0] > 0  # counted from 1, as in the report

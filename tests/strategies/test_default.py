@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from crashbo import CRASHED, VIOLATED, Constraint, InputError, Options
+from crashbo import CRASHED, VIOLATED, Constraint, FixedModel, InputError, Options
 from crashbo.history import History
 from crashbo.optimizer import Optimizer
 from crashbo.outcome import Trial
 from crashbo.space import Categorical, Float, Int, Space
+from crashbo.strategies.averaged import output_block
 from crashbo.strategies.default import DefaultStrategy
 
 SQUARE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
@@ -177,3 +178,13 @@ def test_contradicting_and_extreme_trials_give_a_sound_model():
         assert np.isfinite(surrogate.success(X)).all()
         assert np.isfinite(np.concatenate(surrogate.moments(X))).all()
         assert np.isfinite(DefaultStrategy().suggest(history).point).all()
+
+
+@pytest.mark.parametrize("cost", [0.5, None])
+def test_fixed_hyperparameters_hold_before_the_first_crash_too(cost):
+    fixed, limit = FixedModel(0.3, 2.0), Constraint("g")
+    trials = (Trial(0, {"x": 0.1, "y": 0.2}, 1.0, {"g": 0.1}), Trial(1, {"x": 0.7, "y": 0.2}, cost, {"g": 0.1}))
+    told = History(Space(SQUARE), (limit,), options=Options(fixed={"objective": fixed}), trials=trials)
+    assert output_block(told, "objective", absorbed=False).fixed == fixed
+    variance = np.square(DefaultStrategy().surrogate(told).moments(np.array([[0.4, 1.0]]))[1])
+    assert variance[0] < 2.0  # of the prior that was fixed, not of one that was learned

@@ -199,7 +199,7 @@ def test_a_failing_suggestion_leaves_nothing_behind(tmp_path: Path, monkeypatch:
 def test_a_study_whose_making_was_cut_short_is_completed(tmp_path: Path) -> None:
     place = find_place(str(tmp_path / "crashbo.db"), "arm")
     optuna.create_study(storage=open_storage(place, create=True), study_name="arm")
-    with pytest.raises(InputError, match="has no CrashBO space"):
+    with pytest.raises(InputError, match="must have a trial with parameters; 'arm' has none yet"):
         open_study(place)
     definition = make_study(tmp_path).definition
     assert create_study(place, definition).definition == definition

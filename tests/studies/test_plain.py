@@ -170,7 +170,14 @@ def test_pictures_and_a_report_of_any_study(tmp_path: Path) -> None:
     from crashbo.plots.views import view
     from crashbo.report import write_report
 
-    seen = view(make(tmp_path, *PAST[1:]).inner)
-    assert seen.number(0) == 0
+    stopped = create_trial(
+        state=TrialState.PRUNED, params={"x": 0.8, "n": 2}, distributions={"x": X, "n": N}, intermediate_values={3: 0.9}
+    )
+    unknown = done(None, TrialState.FAIL)  # before any parameter
+    seen = view(make(tmp_path, unknown, *PAST, stopped).inner)
+    assert [seen.number(index) for index in range(len(seen.trials))] == [1, 2, 3, 4, 5]
     assert seen.space.names == ("n", "x")
-    assert "0.1" in write_report(seen, tmp_path / "report.html").read_text()
+    text = write_report(seen, tmp_path / "report.html").read_text()
+    assert "5 trials: 3 succeeded, 1 crashed and 1 pruned." in text
+    assert "The best trial was number 2, with a cost of 0.1." in text
+    assert "pruned at step 3, value 0.9" in text

@@ -8,6 +8,7 @@ from crashbo.cli.options import ByOption, JsonOption, KeyOption, StorageOption, 
 from crashbo.errors import InputError
 
 if TYPE_CHECKING:
+    from crashbo.outcome import Outcome
     from crashbo.studies.study import Study
 
 NumberArgument = Annotated[int, typer.Argument(metavar="NUMBER", min=0, max=2**31 - 1, help="Of the trial.")]
@@ -39,19 +40,29 @@ def tell(
 ) -> None:
     """Record the cost of a trial: `crashbo tell 3 0.73 reach=11.2`; `reach=violated` if it broke its limit."""
     opened = _open(storage, study)
+    from crashbo.outcome import check_outcome
     from crashbo.studies import recording
-    from crashbo.studies.values import parse_constraints, parse_number, parse_params, short, split_words
+    from crashbo.studies.values import parse_constraints, parse_outcome, parse_params, short, split_words
 
     plain, point, rest = split_words(opened.definition, words)
     _check_words(plain, point, params, ["NUMBER", "VALUE"], ["VALUE"])
-    cost = parse_number("VALUE", plain[-1], "For a failed trial use `crashbo crash`.")
+    cost = parse_outcome("VALUE", plain[-1], "For a failed trial use `crashbo crash`.")
     seen = parse_constraints(opened.definition, rest)
+    outcome = check_outcome(cost, seen, opened.definition.constraints)
     if params:
         number = recording.add(opened, parse_params(opened.definition, point), cost, seen, key=key, by=by)
     else:
         number = _number(plain[0])
         recording.tell(opened, number, cost, seen, key=key, by=by)
-    _say(json_output, {"number": number, "status": "finished", "objective": cost, "constraints": rest}, short(cost))
+    said = {"number": number, **_told(outcome), "constraints": rest}
+    _say(json_output, said, "crashed" if outcome.objective is None else short(cost))
+
+
+def _told(outcome: "Outcome") -> dict[str, Any]:
+    """What was recorded; a cost that is none is a crash."""
+    if outcome.objective is None:
+        return {"status": "crashed", "objective": None, "reason": outcome.reason}
+    return {"status": "finished", "objective": outcome.objective}
 
 
 def crash(
@@ -130,7 +141,7 @@ def correct(
     """Correct a finished trial: `crashbo correct 3 0.7`, or `reach=9` alone, or --crashed, or --transient."""
     opened = _open(storage, study)
     from crashbo.studies import recording
-    from crashbo.studies.values import parse_constraints, parse_number, short, split_words
+    from crashbo.studies.values import parse_constraints, parse_outcome, short, split_words
 
     plain, point, rest = split_words(opened.definition, words)
     alone = bool(rest or clear) and len(plain) == 1 and not (crashed or transient)  # constraints; the rest stays
@@ -141,7 +152,7 @@ def correct(
         )
     number = _number(plain[0])
     status = "crashed" if crashed else "transient" if transient else None if alone else "finished"
-    cost = parse_number("VALUE", plain[1]) if valued else None
+    cost = parse_outcome("VALUE", plain[1]) if valued else None
     seen = parse_constraints(opened.definition, rest)
     gone = tuple(clear or ())
     now = recording.correct(

@@ -32,7 +32,8 @@ def report(
     from crashbo.studies.model import fitted
 
     optimizer, numbers = fitted(opened)
-    seen = View(optimizer, units=opened.definition.units, numbers=numbers)
+    pruned = [one.number for one in opened.records() if one.status == "pruned"]
+    seen = View(optimizer, units=opened.definition.units, numbers=numbers, pruned=pruned)
     path = write_report(seen, out, title=title or f"Study {opened.place.study}")
     if json_output:
         print_json({"report": str(path), "trials": len(numbers)})

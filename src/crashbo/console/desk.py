@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,15 @@ from crashbo.integrations.optuna.correcting import Correction, amend
 from crashbo.integrations.optuna.internals import trial_id
 from crashbo.integrations.optuna.records import RETRY_OF, SKIPPED
 from crashbo.integrations.optuna.transactions import CREATED, Beginning, Ending, new_key, writer
-from crashbo.outcome import VIOLATED
+from crashbo.outcome import CRASHED, Outcome, check_outcome
 from crashbo.space import Space
 from crashbo.studies import recording
 from crashbo.studies.storage import StudyError
 from crashbo.studies.study import Study
+from crashbo.studies.workers import is_gone, mark_of
 
 _NEAR = 0.01  # of the unit cube, in every coordinate: the same experiment
+_ASKING = 60.0  # seconds after which a trial without params is not waited for
 _OPEN = ("pending", "finished", "crashed", "starting")
 CORRECTIONS = ("finished", "crashed", "transient", "deleted", "restored")
 
@@ -129,11 +132,28 @@ class Desk:
         )
 
     def _refuse_taken(self, offer: Offer, upto: int | None) -> None:
-        """Refuse an offer if a trial that came after it, and before `upto`, is the same experiment."""
+        """Refuse an offer if a trial before `upto` is the same experiment and came after it, or is under way.
+
+        A trial that waits for its suggestion will get what the models suggest now, which may be this offer.
+        """
         for row in self._rows():
-            late = row["number"] >= offer.count and (upto is None or row["number"] < upto)
-            if late and row["status"] in _OPEN and same(self.study.definition.space, row["params"], offer.params):
-                raise TakenError(f"Someone else has just taken this one: it is trial {row['number']}.")
+            number, status = row["number"], row["status"]
+            if status not in _OPEN or (upto is not None and number >= upto):
+                continue
+            asked = number >= offer.count or status == "pending"  # it may have got its params since
+            if asked and same(self.study.definition.space, row["params"], offer.params):
+                raise TakenError(f"Someone else has just taken this one: it is trial {number}.")
+            if status == "starting" and not self._abandoned(number):
+                words = f"Trial {number} is just being given a suggestion, perhaps this one."
+                raise TakenError(f"{words} Look again in a moment.")
+
+    def _abandoned(self, number: int) -> bool:
+        """Whether a trial without params will get none any more: its process has ended, or it began long ago."""
+        trial = self.study.trial(number)
+        worker, began = mark_of(trial), trial.datetime_start
+        if worker is None or is_gone(worker):
+            return True
+        return began is None or (datetime.now() - began).total_seconds() > _ASKING
 
     def _rows(self) -> tuple[Mapping[str, Any], ...]:
         return self._reader.read().rows
@@ -172,7 +192,8 @@ class Desk:
         number, cost, by = form.number(), form.objective(), form.text("by", NAME_LIMIT)
         seen = form.constraints(self.study.definition, all_needed=True)
         form.finish()
-        wanted = ("finished", cost, _stored(seen), "")
+        said = check_outcome(cost, seen, self.study.definition.constraints)
+        wanted = ("finished" if said.objective is not None else "crashed", said.objective, _stored(said), said.reason)
         with self._lock:
             self._once(number, wanted, lambda: recording.tell(self.study, number, cost, seen, key=key, by=by))
         return number
@@ -182,7 +203,7 @@ class Desk:
         number, reason, by = form.number(), form.text("reason", REASON_LIMIT), form.text("by", NAME_LIMIT)
         seen = form.constraints(self.study.definition, all_needed=False)
         form.finish()
-        wanted = ("crashed", None, _stored(seen), reason)
+        wanted = ("crashed", None, _stored(check_outcome(CRASHED, seen, self.study.definition.constraints)), reason)
         with self._lock:
             self._once(number, wanted, lambda: recording.crash(self.study, number, reason, seen, key=key, by=by))
         return number
@@ -196,7 +217,7 @@ class Desk:
             self._once(number, wanted, lambda: recording.transient(self.study, number, reason, key=key, by=by))
         return number
 
-    def _once(self, number: int, wanted: tuple[Any, ...], write: Callable[[], None]) -> None:
+    def _once(self, number: int, wanted: tuple[Any, ...], write: Callable[[], object]) -> None:
         """Write; if the very same is stored already, a lost answer made someone press twice."""
         try:
             write()
@@ -235,6 +256,6 @@ def same(space: Space, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool
     return bool(np.abs(space.encode(one) - space.encode(other)).max() < _NEAR)
 
 
-def _stored(seen: Mapping[str, Any]) -> dict[str, Any]:
+def _stored(outcome: Outcome) -> dict[str, Any]:
     """Constraints as a row shows them."""
-    return {name: "violated" if value is VIOLATED else value for name, value in sorted(seen.items())}
+    return {name: "violated" if value is None else value for name, value in sorted(outcome.constraints.items())}

@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crashbo.errors import CrashBOError, InputError
-from crashbo.outcome import VIOLATED
+from crashbo.outcome import LARGEST, VIOLATED
 from crashbo.parameters import Categorical, Float, Int, Parameter
 from crashbo.studies.definition import Definition
 
 REASON_LIMIT, NAME_LIMIT = 1000, 60  # characters
 _TEXT_LIMIT = 400  # of a number or a choice
-_LARGEST = 1e100  # what a model can take
 _MISSING = object()
 
 
@@ -90,8 +89,9 @@ class Form:
         return value
 
     def objective(self) -> float:
-        """The cost."""
-        return self._float("objective", self._body.get("objective"), "Enter the cost. If it crashed, press CRASHED.")
+        """The cost; one that is none (NaN, infinite, beyond 1e100) is a crash, see `crashbo.outcome`."""
+        empty = "Enter the cost. If it crashed, press CRASHED."
+        return self._float("objective", self._body.get("objective"), empty, finite=False)
 
     def constraints(self, definition: Definition, *, all_needed: bool) -> dict[str, Any]:
         """Value or `VIOLATED` by constraint; those left empty are left out."""
@@ -105,7 +105,7 @@ class Form:
             elif value == "violated":
                 found[name] = VIOLATED
             else:
-                found[name] = self._float(f"constraint:{name}", value, "")
+                found[name] = self._float(f"constraint:{name}", value, "", finite=False)
         return found
 
     def params(self, definition: Definition, field: str = "params") -> dict[str, Any]:
@@ -125,16 +125,16 @@ class Form:
             raise InputError(f"`{field}` must have names of this study only. Reload the page.")
         return given
 
-    def _float(self, field: str, value: Any, empty: str) -> float:
+    def _float(self, field: str, value: Any, empty: str, *, finite: bool = True) -> float:
         try:
-            return parse_number(value, empty)
+            return parse_number(value, empty, finite=finite)
         except InputError as error:
             self._fail(field, str(error))
             return math.nan
 
 
-def parse_number(value: Any, empty: str = "") -> float:
-    """Return the finite number that a text or a number stands for.
+def parse_number(value: Any, empty: str = "", *, finite: bool = True) -> float:
+    """Return the number that a text or a number stands for; a finite one, unless any will do.
 
     Raises:
         InputError: with a message for people.
@@ -143,10 +143,10 @@ def parse_number(value: Any, empty: str = "") -> float:
         raise InputError(empty or "Enter a number.")
     text = str(value).strip() if isinstance(value, (str, int, float)) and not isinstance(value, bool) else "?"
     try:
-        found = float(text) if len(text) <= _TEXT_LIMIT and "_" not in text else math.nan
+        found = float(text) if len(text) <= _TEXT_LIMIT and "_" not in text else None
     except ValueError:
-        found = math.nan
-    if math.isfinite(found) and abs(found) <= _LARGEST:
+        found = None
+    if found is not None and (not finite or abs(found) <= LARGEST):
         return found
     comma = " Write a point, not a comma." if text.count(",") == 1 else ""
     raise InputError(f"This must be a number, such as 0.73; got “{text[:30]}”.{comma}")

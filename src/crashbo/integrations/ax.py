@@ -14,7 +14,7 @@ from crashbo.integrations._ax_problem import Output, Problem, read_problem
 from crashbo.integrations.stored import options_from_json, strategy_in
 from crashbo.optimizer import Optimizer
 from crashbo.options import Options
-from crashbo.outcome import CRASHED, VIOLATED, Constraint
+from crashbo.outcome import CRASHED, Constraint, why_no_cost
 from crashbo.settings import Settings as EngineSettings
 from crashbo.strategies.base import Limit
 from crashbo.suggestion import Best, Reason, Suggestion
@@ -357,7 +357,7 @@ def _outcome(
     """One outcome, or none where the trial says nothing."""
     status, reason = trial.status, str(trial.status_reason or "")
     values = {one.name: one.value(seen) for one in problem.outputs}
-    labelled = {name: VIOLATED if math.isnan(value) else value for name, value in values.items() if value is not None}
+    labelled = {name: value for name, value in values.items() if value is not None}
     if status in (TrialStatus.CANDIDATE, TrialStatus.STAGED, TrialStatus.RUNNING):
         yield _Outcome("running", params)
     elif status == TrialStatus.FAILED and reason.lower().startswith(settings.transient.lower()):
@@ -368,11 +368,9 @@ def _outcome(
         cost = problem.objective.value(seen)
         if cost is None:
             return  # no cost yet: Ax counts it among the pending ones
-        if not math.isfinite(cost):
-            yield _Outcome("told", params, CRASHED, labelled, f"cost {cost}")
-        else:
+        if why_no_cost(cost) is None:
             _check_seen(trial.index, problem.outputs, values)
-            yield _Outcome("told", params, cost, labelled)
+        yield _Outcome("told", params, cost, labelled)
 
 
 def _check_seen(index: int, outputs: Sequence[Output], values: Mapping[str, float | None]) -> None:

@@ -12,7 +12,6 @@ tuner = tune.Tuner(
 
 import json
 import logging
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from crashbo.errors import InputError
-from crashbo.outcome import CRASHED, VIOLATED, as_scalar, is_number
+from crashbo.outcome import CRASHED, VIOLATED
 from crashbo.space import Space
 
 try:
@@ -203,8 +202,8 @@ class CrashBOSearch(Searcher):
         """Learn from a trial made elsewhere; needs the space, and no constraints."""
         optimizer = self._start()
         params = flatten_dict(dict(parameters))
-        cost = CRASHED if error or _no_cost(as_scalar(value)) else value
-        optimizer.tell({name: params[name] for name in optimizer.space if name in params}, cost)
+        told = {name: params[name] for name in optimizer.space if name in params}
+        optimizer.tell(told, CRASHED if error else value)
 
     # --- outcomes ----------------------------------------------------------------------------
 
@@ -212,10 +211,10 @@ class CrashBOSearch(Searcher):
         optimizer = self._start()
         names = [one.name for one in optimizer.constraints if one.name in result]
         values = {name: VIOLATED if _is_violated(result[name]) else result[name] for name in names}
-        cost, crash = as_scalar(result.get(self.metric)), result.get("crash")
-        reason = crash if isinstance(crash, str) else _no_cost(cost)
+        crash = result.get("crash")
+        cost, reason = (CRASHED, crash) if isinstance(crash, str) else (result.get(self.metric), "")
         try:
-            optimizer.tell(self._target(trial_id), cost if reason is None else CRASHED, reason=reason or "", **values)
+            optimizer.tell(self._target(trial_id), cost, reason=reason, **values)
         except InputError as error:
             # Ray catches errors of searchers and calls the trial errored: remember this one, and stop at `suggest`.
             self._refused[trial_id] = str(error)
@@ -303,12 +302,4 @@ class CrashBOSearch(Searcher):
 
 
 def _is_violated(value: Any) -> bool:
-    value = as_scalar(value)
-    return value is VIOLATED or value == "violated" or (is_number(value) and math.isnan(value))
-
-
-def _no_cost(cost: Any) -> str | None:
-    """Why there is no cost; None if there is one."""
-    if cost is None:
-        return "no result"
-    return f"cost {cost}" if is_number(cost) and not math.isfinite(cost) else None
+    return isinstance(value, str) and value == "violated"

@@ -4,9 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
-from crashbo.gp.kernel import CONSTANT, Kernels
+from crashbo.gp.kernel import CONSTANT, Kernels, squared_distance
 from crashbo.gp.rows import Hyperparameters, Rows
 from crashbo.options import FixedModel
 
@@ -82,7 +81,7 @@ class Block:
         room = max(most - len(self.above), most // 2)
         if len(self.below) <= room or not len(self.above):
             return self if len(self.below) <= room else replace(self, below=self.below[:room])
-        gaps = cdist(self.X[self.below], self.X[self.above]).min(-1)
+        gaps = squared_distance(self.X[self.below], self.X[self.above], np.ones(self.X.shape[-1])).min(-1)
         return replace(self, below=self.below[np.sort(np.argsort(gaps, kind="stable")[:room])])
 
     def hyperparameters(

@@ -120,11 +120,13 @@ def nearness(view: View, params: Mapping[str, Any], shown: Sequence[str]) -> Arr
     hidden = [name for name in view.varying if name not in shown]
     if not hidden:
         return np.ones(len(view.trials))
-    apart = np.array([[_distance(view.space[h], t.params[h], params[h]) for h in hidden] for t in view.trials])
-    return np.clip(1 - 2 * np.sqrt(np.square(apart).mean(-1)), 0.0, 1.0)
+    apart = np.stack(
+        [_distances(view.space[name], [t.params[name] for t in view.trials], params[name]) for name in hidden]
+    )
+    return np.clip(1 - 2 * np.sqrt(np.square(apart).mean(0)), 0.0, 1.0)
 
 
-def _distance(parameter: Parameter, one: Any, other: Any) -> float:
+def _distances(parameter: Parameter, values: Sequence[Any], other: Any) -> Array:
     if isinstance(parameter, Categorical):
-        return float(one != other)
-    return abs(parameter.locate(one) - parameter.locate(other))
+        return np.array([value != other for value in values], dtype=np.float64)
+    return np.abs(np.array([parameter.locate(value) for value in values]) - parameter.locate(other))

@@ -1,8 +1,10 @@
 """What all matplotlib pictures share: figures in a theme, axes over parameters, marks of trials."""
 
+import importlib
+import io
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from typing import Any, Literal
 
 import matplotlib as mpl
@@ -13,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from crashbo.plots.axis import Axis
 from crashbo.plots.theme import Theme, get_theme
+from crashbo.progress import in_notebook
 
 FAINTEST = 0.2  # opacity of a trial far from the slice shown
 
@@ -43,12 +46,32 @@ def style(theme: Theme) -> dict[Any, Any]:
 
 
 class Picture(Figure):
-    """A figure that a notebook shows by itself, also where pyplot was never imported."""
+    """A figure that a notebook shows without further ado, and that `show` shows anywhere."""
 
     def _repr_png_(self) -> bytes:
-        content = BytesIO()
-        self.savefig(content, format="png", dpi=110)
-        return content.getvalue()
+        target = io.BytesIO()
+        self.savefig(target, format="png", bbox_inches="tight")
+        return target.getvalue()
+
+    def show(self, warn: bool = True) -> None:
+        """Show it: below the cell of a notebook, in a window where matplotlib has one, else in a file that it names."""
+        if in_notebook():
+            importlib.import_module("IPython.display").display(self)
+            return
+        from matplotlib import pyplot
+
+        png = self._repr_png_()
+        window = pyplot.figure(figsize=tuple(self.get_size_inches()))
+        if window.canvas.required_interactive_framework is None:
+            pyplot.close(window)
+            with tempfile.NamedTemporaryFile(suffix=".png", prefix="crashbo-", delete=False) as target:
+                target.write(png)
+            print(f"There is no window to show the picture in; it is in {target.name}")
+            return
+        axes = window.add_axes((0.0, 0.0, 1.0, 1.0))
+        axes.set_axis_off()
+        axes.imshow(pyplot.imread(io.BytesIO(png)))
+        pyplot.show()
 
 
 @contextmanager

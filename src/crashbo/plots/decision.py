@@ -39,7 +39,8 @@ class Decision:
 
     def scaled(self, points: Array, also: Array) -> Array:
         """The score at `m x d` points from 0 to 1, the largest among them and `also`, `k x d`."""
-        return scaled(_in_chunks(self.score, np.concatenate([points, also])))[: len(points)]
+        values = _in_chunks(self.score, points), _in_chunks(self.score, also)
+        return scaled(np.concatenate(values))[: len(points)]
 
     def scaled_gain(self, points: Array) -> Array | None:
         """The gain at `m x d` points from 0 to 1; None where there is none, or where failures make no difference."""

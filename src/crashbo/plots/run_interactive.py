@@ -195,13 +195,16 @@ def draw_parallel(numbers: Parallel, *, theme: ThemeName = "light") -> go.Figure
         figure.add_trace(_polylines(numbers, heights, rows, safe(name), looks))
     count = len(numbers.names)
     costs = {history.TOP * share: f"{low + share * (high - low):.3g}" for share in (0, 0.5, 1)} | {1.0: "crashed"}
-    for place, ticks in enumerate([*numbers.ticks, costs]):
-        figure.add_vline(x=place, line={"color": colours.muted, "width": 1})
-        for height, text in ticks.items():
-            figure.add_annotation(
-                x=place, y=height, text=safe(text[:14]), showarrow=False, xanchor="left", xshift=3,
-                font={"size": 11}, bgcolor=see_through(colours.background, 0.7),
-            )  # fmt: skip
+    axes = list(enumerate([*numbers.ticks, costs]))
+    shade = see_through(colours.background, 0.7)
+    annotations = [
+        {"x": place, "y": height, "text": safe(text[:14]), "showarrow": False, "xanchor": "left", "xshift": 3,
+         "font": {"size": 11}, "bgcolor": shade}
+        for place, ticks in axes for height, text in ticks.items()
+    ]  # fmt: skip
+    line = {"color": colours.muted, "width": 1}
+    shapes = [{"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "y domain", "line": line} for x, _ in axes]
+    figure.update_layout(annotations=annotations, shapes=shapes)  # all at once: adding one looks at all the others
     names = [safe(name) for name in (*numbers.names, numbers.label)]
     figure.update_xaxes(tickvals=list(range(count + 1)), ticktext=names, range=[-0.1, count + 0.35], showgrid=False)
     figure.update_yaxes(visible=False, range=[-0.06, 1.08])

@@ -1,6 +1,6 @@
 """What a picture is drawn from: an optimizer, with the names and units a person knows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
@@ -33,12 +33,14 @@ class View:
         units: by parameter, by constraint, or "objective".
         numbers: the trials' numbers elsewhere (a study's), in the order told; empty: counted from 0.
         objective: what the objective is called in pictures.
+        pruned: numbers of trials that were stopped early; their costs are estimates.
     """
 
     optimizer: Optimizer
     units: Mapping[str, str] = field(default_factory=dict)
     numbers: Sequence[int] = ()
     objective: str = "cost"
+    pruned: Collection[int] = ()
 
     def __post_init__(self) -> None:
         known = {*self.space.names, OBJECTIVE, *(one.name for one in self.optimizer.constraints)}
@@ -110,7 +112,7 @@ class View:
 
     def number(self, index: int) -> int:
         """The number a person knows a trial by."""
-        return self.numbers[index] if self.numbers else index
+        return self.numbers[index] if self.numbers else self.trials[index].number
 
     def name(self, output: str) -> str:
         """What an output is called in pictures."""
@@ -167,17 +169,19 @@ def view(
         if (units, numbers, objective) != (None, None, None):
             raise InputError("`units`, `numbers` and `objective` must be left out with a View; it has its own.")
         return source
+    pruned: tuple[int, ...] = ()
     optimizer: Any = source.optimizer if isinstance(source, Result) else source
     if type(source).__module__.startswith("optuna."):
-        from crashbo.integrations.optuna import optimizer_of
+        from crashbo.integrations.optuna import optimizer_of, read
 
+        pruned = tuple(one.number for one in read(optimizer) if one.status == "pruned")
         optimizer = optimizer_of(optimizer)
         numbers = [trial.number for trial in optimizer.trials] if numbers is None else numbers
     if not isinstance(optimizer, Optimizer):
         raise InputError(
             f"`source` must be an Optimizer, a Result, a View or an Optuna study; got {type(source).__name__}."
         )
-    return View(optimizer, dict(units or {}), tuple(numbers or ()), objective or "cost")
+    return View(optimizer, dict(units or {}), tuple(numbers or ()), objective or "cost", pruned)
 
 
 def modelled(source: Source) -> View:

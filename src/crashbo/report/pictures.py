@@ -1,6 +1,5 @@
 """The pictures of a report, as plotly figures in JSON, each with a caption."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -108,8 +107,7 @@ def _picture(figure: Any, label: str) -> Picture:
 
 def _json(figure: Any) -> str:
     """JSON without a character that could end the script element it lies in."""
-    compact = json.dumps(json.loads(figure.to_json()), separators=(",", ":"))
-    return inert(compact)
+    return inert(figure.to_json(engine="json"))  # compact as it is
 
 
 def inert(text: str) -> str:

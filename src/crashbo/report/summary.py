@@ -18,15 +18,16 @@ from crashbo.suggestion import Suggestion
 
 @dataclass(frozen=True)
 class Counts:
-    """How the trials ended: with a cost and within all limits; with a cost beyond one; without a cost."""
+    """How the trials ended: with a cost and within all limits; with a cost beyond one; without a cost; stopped early."""
 
     succeeded: int
     violated: int
     crashed: int
+    pruned: int = 0
 
     @property
     def total(self) -> int:
-        return self.succeeded + self.violated + self.crashed
+        return self.succeeded + self.violated + self.crashed + self.pruned
 
 
 @dataclass(frozen=True)
@@ -82,14 +83,21 @@ def params_text(view: View, params: Mapping[str, Any]) -> str:
 
 def count(view: View) -> Counts:
     """Count how the trials ended."""
-    crashed = sum(one.crashed for one in view.trials)
-    lost = sum(view.failed(one) for one in view.trials)
-    return Counts(len(view.trials) - lost, lost - crashed, crashed)
+    tally = Counter(outcome(view, index) for index in range(len(view.trials)))
+    return Counts(tally["succeeded"], tally["violated"], tally["crashed"], tally["pruned"])
+
+
+def outcome(view: View, index: int) -> str:
+    """What became of a trial, in a word of docs/glossary.md."""
+    trial = view.trials[index]
+    if view.number(index) in view.pruned:
+        return "pruned"
+    return "crashed" if trial.crashed else "violated" if view.failed(trial) else "succeeded"
 
 
 def best_trial(view: View) -> Trial | None:
     """The best trial that did not fail; None if all did."""
-    fine = [one for one in view.trials if not view.failed(one)]
+    fine = [one for index, one in enumerate(view.trials) if outcome(view, index) == "succeeded"]
     return min(fine, key=lambda one: view.sign * (one.objective or 0.0)) if fine else None
 
 
@@ -121,7 +129,9 @@ def sentences(view: View, importance: Importance | None) -> list[str]:
     found = best_trial(view)
     if found is not None:
         cost = with_unit(view, OBJECTIVE, found.objective)
-        said.append(f"The best trial was number {view.number(found.number)}, with a {view.objective} of {cost}.")
+        said.append(
+            f"The best trial was number {view.number(view.trials.index(found))}, with a {view.objective} of {cost}."
+        )
     if view.has_model:
         said += _limit_sentences(view)
         if view.models.relation is not None:
@@ -137,6 +147,7 @@ def _outcome(counts: Counts) -> str:
         return f"{_times(counts.total)}, none failed."
     parts = [f"{counts.crashed} crashed"] * bool(counts.crashed)
     parts += [f"{counts.violated} violated a limit"] * bool(counts.violated)
+    parts += [f"{counts.pruned} pruned"] * bool(counts.pruned)
     return f"{_times(counts.total)}: {counts.succeeded} succeeded, {' and '.join(parts)}."
 
 
@@ -171,15 +182,7 @@ def _importance_sentence(view: View, importance: Importance) -> str:
 
 def next_sentence(view: View, suggestion: Suggestion) -> str:
     """What would be tried next, and why."""
-    why = suggestion.why
-    reason = {
-        "initial": "one of the first points, spread evenly",
-        "given": "a point you gave",
-        "success": "the point most likely to succeed, since none is safe yet",
-        "gain": "the largest expected gain, less the price of a crash",
-    }.get(why.mode, f"where a trial tells most ({view.decision.name})")
-    chance = "" if why.success_probability is None else f"; success probability {why.success_probability:.0%}"
-    return f"{params_text(view, suggestion)}: {reason}{chance}."
+    return f"{params_text(view, suggestion)}: {suggestion.why}."
 
 
 def space_table(view: View) -> Table:

@@ -7,7 +7,7 @@ from crashbo.history import OBJECTIVE
 from crashbo.outcome import Trial
 from crashbo.plots.views import View
 from crashbo.report.page import text
-from crashbo.report.summary import shown
+from crashbo.report.summary import outcome, shown
 
 
 def trials_section(view: View) -> str:
@@ -23,7 +23,7 @@ def trials_section(view: View) -> str:
         "<section><h2>Trials</h2><div class='filters'>"
         "<label>Find <input type='search' id='find' placeholder='text in any column'></label>"
         "<label>Outcome <select id='outcome'><option value=''>all</option><option>succeeded</option>"
-        "<option>crashed</option><option>violated</option></select></label>"
+        "<option>crashed</option><option>violated</option><option>pruned</option></select></label>"
         f"<span id='matches' role='status' class='muted'>{len(view.trials)} of {len(view.trials)} trials</span></div>"
         f"<div class='scroll tall'><table id='trials'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
         "</section>"
@@ -35,17 +35,17 @@ def _heading(title: str) -> str:
 
 
 def _row(view: View, index: int, trial: Trial, constraints: Sequence[str]) -> str:
-    outcome = "crashed" if trial.crashed else "violated" if view.failed(trial) else "succeeded"
+    word = outcome(view, index)
     values: list[Any] = [trial.objective, *(trial.constraints.get(name, "") for name in constraints)]
     cells = [
         _cell(view.number(index)),
-        f"<td data-value='{outcome}'><span class='badge {outcome}'>{outcome}</span></td>",
+        f"<td data-value='{word}'><span class='badge {word}'>{word}</span></td>",
         _cell("" if values[0] is None else values[0]),
         *(_cell("violated" if value is None else value) for value in values[1:]),
         *(_cell(trial.params[name]) for name in view.space.names),
         _cell(trial.reason),
     ]
-    return f"<tr data-outcome='{outcome}'>{''.join(cells)}</tr>"
+    return f"<tr data-outcome='{word}'>{''.join(cells)}</tr>"
 
 
 def _cell(value: Any) -> str:

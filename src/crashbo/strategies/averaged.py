@@ -26,7 +26,7 @@ from crashbo.strategies.base import Limit, Place, Relation
 Array = NDArray[np.float64]
 _Kept = TypeVar("_Kept")
 _Output = TypeVar("_Output", bound="Output")
-_RELATED = 0.4  # correlation from which on crashes count as related to the cost
+RELATED = 0.4  # correlation from which on crashes count as related to the cost
 _LABELS = 300  # that are modelled
 _RANDOM = 0.1  # lapse rate from which on crashes count as random
 
@@ -95,7 +95,7 @@ class Output:
         block = self.models.block
         if block.threshold is not None:
             return Limit(block.threshold)
-        related = self.models.correlation[:, 0] > _RELATED if block.margins else np.zeros(0, dtype=bool)
+        related = self.models.correlation[:, 0] > RELATED if block.margins else np.zeros(0, dtype=bool)
         share = float(self.weights[related].sum()) if block.margins else 0.0
         if share < 0.5 or not len(block.above) or not len(block.values):
             return None
@@ -206,7 +206,7 @@ class Averaged:
         models = self.objective.models
         weights, rho, lapse = models.weights, models.correlation[:, margin], models.posterior.at.lapse
         random = lapse >= _RANDOM
-        high, low = ~random & (rho > _RELATED), ~random & (rho < -_RELATED)
+        high, low = ~random & (rho > RELATED), ~random & (rho < -RELATED)
         kinds = (high, ~(random | high | low), low, random)
         is_high, unrelated, is_low, is_random = (float(weights[kind].sum()) for kind in kinds)
         rate = float(weights[random] @ lapse[random]) / is_random if is_random else 0.0

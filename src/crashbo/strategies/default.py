@@ -89,8 +89,9 @@ class DefaultStrategy:
         def allowed(X: Array) -> NDArray[np.bool_]:
             return surrogate.placed_success(X) >= least
 
+        offered = np.array([not history.space.broken(trial.params) for trial in history.trials])
         found = maximise(score, _differences(score), points, rounding, effort=effort, allowed=allowed)
-        seen = best_trial(history, allowed(history.points))
+        seen = best_trial(history, allowed(history.points) & offered)
         if seen is not None and surrogate.objective.noise_share() < _NOISY:
             mean, deviation = surrogate.moments(found.point[None])
             if float(mean[0] + deviation[0]) >= seen[0]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
+from crashbo.descent import Effort as Steps
+from crashbo.descent import descend
 from crashbo.history import History
 from crashbo.sobol import sobol as sobol
 from crashbo.space import Space
@@ -25,7 +26,7 @@ class Effort:
 
     Attributes:
         starts: best points refined by gradient.
-        iterations: of L-BFGS-B, all starts together.
+        iterations: of L-BFGS, all starts together.
         evaluations: of all starts together, after which no further iteration begins.
         precision: of the sum of their scores, relative.
     """
@@ -50,25 +51,26 @@ class Maximum:
 
 
 class Rounding:
-    """Moves points to valid ones: integers and choices to the middle of their cells."""
+    """Moves points to valid ones: integers and choices to the middle of their cells, all to where constraints hold."""
 
     def __init__(self, space: Space) -> None:
+        self.space, self.constrained = space, bool(space.constraints)
         self.discrete = [one for one in space.coordinates if one.kind != "continuous"]
         self.free = np.ones(space.dimension)
         for one in self.discrete:
             self.free[one.start : one.stop] = 0.0
 
     def __bool__(self) -> bool:
-        return bool(self.discrete)
+        return bool(self.discrete) or self.constrained
 
     def __call__(self, X: Array) -> Array:
         """Round `... x d` points."""
-        if not self.discrete:
+        if not self:
             return X
         result = X.copy()
         for one in self.discrete:
             result[..., one.start : one.stop] = one.round(np.clip(X[..., one.start : one.stop], 0.0, 1.0))
-        return result
+        return self.space.inward(np.clip(result, 0.0, 1.0)) if self.constrained else result
 
 
 def look(history: History, rounding: Rounding, seed: int, raw: int, near: Array | None = None) -> Array:
@@ -79,7 +81,7 @@ def look(history: History, rounding: Rounding, seed: int, raw: int, near: Array 
     near = history.points if near is None else near
     noise = np.random.default_rng(seed).standard_normal((len(_NEAR), *near.shape))
     around = np.clip(near + _NEAR * noise, 0.0, 1.0).reshape(-1, near.shape[-1])
-    return rounding(np.concatenate([sobol(raw, history.space.dimension, seed), history.points, around]))
+    return rounding(np.concatenate([history.space.spread(raw, seed), history.points, around]))
 
 
 def maximise(
@@ -93,7 +95,7 @@ def maximise(
 ) -> Maximum:
     """Maximise a score over the unit cube.
 
-    A look at given points, then L-BFGS-B from the best of them, all together; discrete coordinates are rounded inside
+    A look at given points, then L-BFGS from the best of them, all together; discrete coordinates are rounded inside
     the score, so gradients move the continuous ones, and a final hill climb changes coordinates one at a time.
 
     Args:
@@ -112,7 +114,20 @@ def maximise(
     scores = np.concatenate([_evaluate(score, refined, allowed), values[top]])
     winner = int(scores.argmax())
     best = Maximum(candidates[winner], float(scores[winner]))
-    return _climb(score, rounding, best, allowed) if rounding else best
+    best = _climb(score, rounding, best, allowed) if rounding else best
+    return _wander(score, rounding, best, allowed) if rounding.constrained else best
+
+
+def _wander(score: Score, rounding: Rounding, best: Maximum, allowed: Callable[[Array], Bools] | None) -> Maximum:
+    """Improve by random steps, ever shorter: along the border of what constraints allow, where gradients end."""
+    rng = np.random.default_rng(0)
+    for length in (0.1, 0.03, 0.01, 0.003, 0.001):
+        moved = rounding(best.point + length * rng.standard_normal((64, len(best.point))))
+        values = _evaluate(score, moved, allowed)
+        winner = int(values.argmax())
+        if values[winner] > best.value:
+            best = Maximum(moved[winner], float(values[winner]))
+    return best
 
 
 def _evaluate(score: Score, points: Array, allowed: Callable[[Array], Bools] | None) -> Array:
@@ -132,11 +147,9 @@ def _ascend(slope: Slope, start: Array, rounding: Rounding, effort: Effort) -> A
             return 1e300, np.zeros_like(flat)
         return -total, -(np.nan_to_num(gradients) * rounding.free).ravel()
 
-    options = {"maxiter": effort.iterations, "maxfun": effort.evaluations, "ftol": effort.precision, "gtol": 1e-12}
-    found = minimize(
-        negative, start.ravel().copy(), jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * start.size, options=options
-    )
-    return np.clip(found.x.reshape(shape), 0.0, 1.0)
+    steps = Steps(effort.iterations, effort.evaluations, effort.precision, steepest=1e-12)
+    found = descend(negative, start.ravel(), np.zeros(start.size), np.ones(start.size), steps)
+    return found.x.reshape(shape)
 
 
 def _climb(

@@ -90,7 +90,7 @@ def edited(definition: Definition, wanted: Edit) -> Definition:
     units = {**definition.units, **wanted.units}
     return replace(
         definition,
-        space=Space(space),
+        space=Space(space, definition.space.constraints),
         options={name: value for name, value in options.items() if value is not None},
         units={name: unit for name, unit in units.items() if unit},
         defaults={**definition.defaults, **defaults},

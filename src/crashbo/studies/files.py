@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,17 @@ from crashbo.parameters import Categorical, Float, Int, Parameter
 from crashbo.space import Space
 from crashbo.studies.definition import Definition
 
-_KEYS = ("parameters", "constraints", "direction", "seed", "strategy", "acquisition", "options", "units")
+_KEYS = (
+    "parameters",
+    "parameter_constraints",
+    "constraints",
+    "direction",
+    "seed",
+    "strategy",
+    "acquisition",
+    "options",
+    "units",
+)
 _SIZE = 1_000_000  # characters; a definition takes a few hundred
 
 
@@ -79,6 +89,7 @@ def _loader() -> Any:
 def make_definition(
     parameters: Mapping[str, Any],
     *,
+    parameter_constraints: Sequence[str] = (),
     constraints: Mapping[str, Any] | Iterable[str] = (),
     direction: str = "minimize",
     seed: int = 0,
@@ -91,6 +102,7 @@ def make_definition(
 
     Args:
         parameters: per name `{low, high, log, step, type, choices, unit}`, or [low, high], or a list of words.
+        parameter_constraints: known ones between parameters, such as "kp + kd <= 1"; see `Space`.
         constraints: names, or limits by name, None where the limit is unknown; also `{threshold, unit}`.
         direction: "minimize" or "maximize".
         seed: same seed, same suggestions.
@@ -108,7 +120,7 @@ def make_definition(
     strategy, acquisition = strategy_in({"strategy": strategy, "acquisition": acquisition, "options": options})
     inner = {name: unit for name, (_, unit) in (found | limits).items() if unit}
     return Definition(
-        space=Space({name: make_parameter(name, value) for name, (value, _) in found.items()}),
+        space=Space({name: make_parameter(name, value) for name, (value, _) in found.items()}, parameter_constraints),
         constraints=tuple(Constraint(name, _limit(name, value)) for name, (value, _) in limits.items()),
         direction=direction,
         seed=seed,
@@ -176,6 +188,7 @@ def to_file(definition: Definition) -> dict[str, Any]:
     entries = {str(one.pop("name")): one for one in definition.space.to_json()["parameters"]}
     return {
         "parameters": entries,
+        **({"parameter_constraints": list(definition.space.constraints)} if definition.space.constraints else {}),
         "constraints": {one.name: one.threshold for one in definition.constraints},
         "direction": definition.direction,
         "seed": definition.seed,

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +18,10 @@ from crashbo.outcome import VIOLATED
 from crashbo.studies import recording
 from crashbo.studies.study import Study
 from crashbo.studies.transfer import RESERVED, as_it_was, column_names
-from crashbo.studies.values import parse_constraints, parse_number, parse_params
+from crashbo.studies.values import parse_constraints, parse_outcome, parse_params
 
 _STATUSES = ("", "finished", "crashed")
 _WITHOUT_OUTCOME = ("pending", "ignored", "transient", "deleted", "skipped", "pruned")
-_LARGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -196,23 +194,17 @@ def _trial(study: Study, row: _Row) -> FrozenTrial:
         empty = row.objective in ("", None)
         if (row.status == "finished" and empty) or (row.status == "crashed" and not empty):
             raise InputError(f"`objective` must be there if finished, and empty if crashed; got {row.objective!r}.")
-        cost, reason = _cost(row)
-        return recording.make_trial(study, _params(study, row), cost, _constraints(study, row), reason)
+        return recording.make_trial(study, _params(study, row), _cost(row), _constraints(study, row), row.reason)
     except InputError as error:
         raise InputError(f"{row.where}: {error} Nothing was imported.") from error
 
 
-def _cost(row: _Row) -> tuple[float | None, str]:
-    """Cost and reason; a cost that no model can take is a crash."""
+def _cost(row: _Row) -> Any:
+    """The cost, not checked yet; None if there is none."""
     if row.objective in ("", None):
-        return None, row.reason
-    try:
-        value = float(str(row.objective) if isinstance(row.objective, bool) else row.objective)
-    except (TypeError, ValueError, OverflowError):
-        value = parse_number("objective", str(row.objective), "Leave it empty for a crash.")
-    if not math.isfinite(value) or abs(value) > _LARGEST:
-        return None, row.reason or f"value {row.objective}"
-    return value, row.reason
+        return None
+    text = isinstance(row.objective, str)
+    return parse_outcome("objective", row.objective, "Leave it empty for a crash.") if text else row.objective
 
 
 def _params(study: Study, row: _Row) -> Mapping[str, Any]:

@@ -5,17 +5,14 @@ Either a line of JSON, `{"objective": 0.73, "reach": 11.2}`, the last one counts
 """
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from crashbo.errors import InputError
-from crashbo.outcome import VIOLATED
+from crashbo.outcome import VIOLATED, is_number, why_no_cost
 from crashbo.studies.definition import Definition
 from crashbo.studies.values import parse_constraints, split_pairs
-
-_LARGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,7 @@ class Said:
     Attributes:
         objective: the cost; None if there is none.
         constraints: value or `crashbo.VIOLATED`.
-        crash: the reason, if it said that it crashed; a cost of NaN or infinity says so too.
+        crash: the reason, if it said that it crashed, or if its cost is none (see `crashbo.outcome`).
         transient: the reason, if it said that.
         problem: why no cost could be read.
     """
@@ -79,17 +76,17 @@ def _words(value: Any, default: str) -> str:
 def _constraint(name: str, value: Any) -> Any:
     if value is None or value == "violated":
         return VIOLATED
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= _LARGEST:
-        raise InputError(f"`{name}` must be a finite number, null or 'violated'; the program said {value!r}")
-    return float(value)
+    if not is_number(value):
+        raise InputError(f"`{name}` must be a number, null or 'violated'; the program said {value!r}")
+    return value
 
 
 def _with_cost(value: Any, seen: Mapping[str, Any]) -> Said:
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return Said(constraints=seen, crash=f"the cost is {value}")
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > _LARGEST:
-        return Said(constraints=seen, problem=f"the cost must be a number below 1e100; the program said {value!r}")
-    return Said(float(value), seen)
+    try:
+        crash = why_no_cost(value)
+    except InputError:
+        return Said(constraints=seen, problem=f"the cost must be a number; the program said {value!r}")
+    return Said(float(value), seen) if crash is None else Said(constraints=seen, crash=crash)
 
 
 def _from_line(definition: Definition, line: str) -> Said:

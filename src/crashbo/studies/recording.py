@@ -16,7 +16,7 @@ from crashbo.integrations.optuna.correcting import Correction, amend
 from crashbo.integrations.optuna.internals import stored_trial, study_id, trial_id
 from crashbo.integrations.optuna.records import SKIPPED, TOLD_BY, Record
 from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH, TOLD, TRANSIENT, Ending, new_key, writer
-from crashbo.outcome import CRASHED, VIOLATED, check_outcome
+from crashbo.outcome import CRASHED, VIOLATED, Outcome, check_outcome
 from crashbo.studies.storage import StudyError
 from crashbo.studies.study import Study
 
@@ -29,8 +29,8 @@ def tell(
     *,
     key: str | None = None,
     by: str = "",
-) -> None:
-    """Record the cost of a trial that was asked for.
+) -> Outcome:
+    """Record the cost of a trial that was asked for; one that is none is a crash, see `crashbo.outcome`.
 
     Args:
         study: of the trial.
@@ -40,11 +40,14 @@ def tell(
         key: of this result; the same one again changes nothing.
         by: who says so.
 
+    Returns:
+        What was recorded.
+
     Raises:
         InputError: and nothing is written.
     """
-    cost, seen = check_outcome(objective, dict(constraints or {}), study.definition.constraints)
-    _finish(study, number, Ending(TrialState.COMPLETE, cost, _marks(seen, by), key or new_key()))
+    outcome = check_outcome(objective, dict(constraints or {}), study.definition.constraints)
+    return _record(study, number, outcome, key, by)
 
 
 def crash(
@@ -57,27 +60,36 @@ def crash(
     by: str = "",
 ) -> None:
     """Record that a trial crashed, with what was seen before."""
-    _, seen = check_outcome(CRASHED, dict(constraints or {}), study.definition.constraints)
-    marks = {CRASH: check_text("reason", reason)} | _marks(seen, by)
-    _finish(study, number, Ending(TrialState.FAIL, None, marks, key or new_key()))
+    outcome = check_outcome(CRASHED, dict(constraints or {}), study.definition.constraints, reason)
+    _record(study, number, outcome, key, by)
+
+
+def _record(study: Study, number: int, outcome: Outcome, key: str | None, by: str) -> Outcome:
+    state = TrialState.FAIL if outcome.objective is None else TrialState.COMPLETE
+    _finish(study, number, Ending(state, outcome.objective, _marks(outcome, by), key or new_key()))
+    return outcome
 
 
 def transient(study: Study, number: int, reason: str = "", *, key: str | None = None, by: str = "") -> None:
     """Record that a trial failed for a reason that teaches nothing: its params are offered again."""
-    marks = {TRANSIENT: check_text("reason", reason)} | _marks({}, by)
+    marks = {TRANSIENT: check_text("reason", reason)} | _author(by)
     _finish(study, number, Ending(TrialState.FAIL, None, marks, key or new_key()), complete=False)
 
 
 def skip(study: Study, number: int, reason: str = "", *, key: str | None = None, by: str = "") -> None:
     """Record that nobody will run a trial that was suggested: nothing is learned, and it is not suggested again."""
-    marks = {SKIPPED: check_text("reason", reason) or "skipped"} | _marks({}, by)
+    marks = {SKIPPED: check_text("reason", reason) or "skipped"} | _author(by)
     _finish(study, number, Ending(TrialState.PRUNED, None, marks, key or new_key()), complete=False)
 
 
 def enqueue(study: Study, params: Mapping[str, Any], *, key: str | None = None) -> int:
     """Put a point into the queue: it is suggested before anything else. Returns the number of its trial."""
     study.check_askable()
-    given = study.translation.outward(study.definition.space.validate(params))
+    point = study.definition.space.validate(params)
+    if study.definition.space.broken(point):
+        broken = study.definition.space.broken(point)[0]
+        raise InputError(f"`params` must satisfy the study's parameter constraints; {point} breaks {broken!r}.")
+    given = study.translation.outward(point)
     waiting = optuna.trial.create_trial(state=TrialState.WAITING, system_attrs={"fixed_params": given})
     return store(study, waiting, key)
 
@@ -95,10 +107,17 @@ def check_text(name: str, text: str) -> str:
     return text
 
 
-def _marks(seen: Mapping[str, float | None], by: str) -> dict[str, Any]:
-    """Constraints, and who says so, as they stand on a trial."""
-    marks: dict[str, Any] = {CONSTRAINT + name: "violated" if one is None else one for name, one in seen.items()}
-    return marks | ({TOLD_BY: check_text("by", by)} if by else {})
+def _marks(outcome: Outcome, by: str) -> dict[str, Any]:
+    """Constraints, the reason of a crash, and who says so, as they stand on a trial."""
+    seen = outcome.constraints.items()
+    marks: dict[str, Any] = {CONSTRAINT + name: "violated" if one is None else one for name, one in seen}
+    if outcome.objective is None:
+        marks[CRASH] = check_text("reason", outcome.reason)
+    return marks | _author(by)
+
+
+def _author(by: str) -> dict[str, Any]:
+    return {TOLD_BY: check_text("by", by)} if by else {}
 
 
 def add(
@@ -153,19 +172,16 @@ def make_trial(
     """Check a whole trial and return it, ready to be stored."""
     study.check_askable()
     checked = study.definition.space.validate(params)
-    outcome = CRASHED if objective is None else objective
-    cost, seen = check_outcome(outcome, dict(constraints or {}), study.definition.constraints)
-    marks = _marks(seen, by)
-    if cost is None:
-        marks[CRASH] = check_text("reason", reason)
-    state = TrialState.FAIL if cost is None else TrialState.COMPLETE
+    said = CRASHED if objective is None else objective
+    outcome = check_outcome(said, dict(constraints or {}), study.definition.constraints, reason)
+    state = TrialState.FAIL if outcome.objective is None else TrialState.COMPLETE
     translation = study.translation
     return optuna.trial.create_trial(
         state=state,
-        value=cost,
+        value=outcome.objective,
         params=translation.outward(checked),
         distributions={name: translation.distributions[name] for name in checked},
-        user_attrs=marks,
+        user_attrs=_marks(outcome, by),
     )
 
 

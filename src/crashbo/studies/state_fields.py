@@ -157,6 +157,9 @@ def _check_reason(field: str, why: Mapping[str, Any]) -> None:
             _refuse(f"{field}.{name}", f"be a number in mode {why['mode']!r}", None)
         if why.get(name) is not None and not is_number(why[name]):
             _refuse(f"{field}.{name}", "be a number or null", why[name])
+    for name in ("expected", "expected_std", "best"):
+        if why.get(name) is not None and not is_number(why[name]):
+            _refuse(f"{field}.{name}", "be a number or null", why[name])
     if not is_number(why.get("seconds", 0.0)):
         _refuse(f"{field}.seconds", "be a number", why["seconds"])
     for name in ("thresholds", "deviations", "relation"):

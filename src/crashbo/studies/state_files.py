@@ -111,7 +111,9 @@ def read_file(path: Path, strategy: "Strategy | None" = None) -> Saved:
     return from_json(read_state(path), strategy)
 
 
-def resume(path: Path, wanted: Saved | None, strategy: "Strategy | None", n_trials: int | None) -> Saved:
+def resume(
+    path: Path, wanted: Saved | None, strategy: "Strategy | None", n_trials: int | None, *, any_seed: bool = False
+) -> Saved:
     """Read a state to go on with, for as many trials as today's call says.
 
     Args:
@@ -119,6 +121,7 @@ def resume(path: Path, wanted: Saved | None, strategy: "Strategy | None", n_tria
         wanted: a state of the problem that it must belong to; None: of whichever it is.
         strategy: the object, if it was one of the user's own.
         n_trials: in total.
+        any_seed: whether its seed may be another.
 
     Raises:
         InputError: if it belongs to another problem.
@@ -126,7 +129,9 @@ def resume(path: Path, wanted: Saved | None, strategy: "Strategy | None", n_tria
     saved = read_file(path, strategy)
     saved = replace(saved, settings=replace(saved.settings, options=replace(saved.settings.options, n_trials=n_trials)))
     if wanted is not None:
-        _check_same_problem(to_json(wanted), to_json(saved), path)
+        seed = saved.settings.seed if any_seed else wanted.settings.seed
+        same = replace(wanted, settings=replace(wanted.settings, seed=seed))
+        _check_same_problem(to_json(same), to_json(saved), path)
     return saved
 
 

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from crashbo.errors import InputError
-from crashbo.outcome import VIOLATED
+from crashbo.outcome import LARGEST, VIOLATED
 from crashbo.parameters import Categorical, Int, Parameter
 from crashbo.studies.definition import Definition
-
-_LIMIT = 1e100
 
 
 def parse_number(name: str, text: str, hint: str = "") -> float:
@@ -19,9 +17,17 @@ def parse_number(name: str, text: str, hint: str = "") -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or abs(value) > _LIMIT:
+    if not abs(value) <= LARGEST:
         raise InputError(f"`{name}` must be a finite number; got {text!r}.{hint and ' ' + hint}")
     return value
+
+
+def parse_outcome(name: str, text: str, hint: str = "") -> float:
+    """Return what a trial gave as a number; also NaN, infinity and beyond 1e100, which are crashes or violations."""
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"`{name}` must be a number; got {text!r}.{hint and ' ' + hint}") from None
 
 
 def split_pairs(words: Iterable[str]) -> dict[str, str]:
@@ -43,7 +49,7 @@ def parse_constraints(definition: Definition, pairs: Mapping[str, str]) -> dict[
     if unknown:
         known = ", ".join(definition.constraint_names) or "none"
         raise InputError(f"`{unknown[0]}` must be a constraint of the study; it has: {known}.")
-    return {name: VIOLATED if text == "violated" else parse_number(name, text) for name, text in pairs.items()}
+    return {name: VIOLATED if text == "violated" else parse_outcome(name, text) for name, text in pairs.items()}
 
 
 def parse_params(definition: Definition, pairs: Mapping[str, str]) -> dict[str, Any]:

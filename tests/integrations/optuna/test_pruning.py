@@ -30,6 +30,20 @@ def test_the_value_goes_on_as_those_of_finished_trials_did(step: int) -> None:
     assert found == pytest.approx(offset + slope * 9.0)
 
 
+def test_every_step_has_its_say_by_how_well_it_foretells() -> None:
+    random = np.random.default_rng(0)
+    costs = np.linspace(0.0, 4.0, 30)
+    curves = [Curve([1, 2, 3], [cost + 5 * random.normal(), cost + 1.0, cost + 0.5]) for cost in costs]
+    finished = [(curve, float(cost)) for curve, cost in zip(curves, costs, strict=True)]
+    unlucky = Curve([1, 2, 3], [-20.0, 4.0, 3.5])  # the first step says little, the others agree on 3
+    assert estimate(unlucky, finished, maximize=False) == pytest.approx(3.0, abs=1e-6)
+    noisy = [
+        (Curve([1, 2], [cost + n, cost - n]), float(cost))
+        for cost, n in zip(costs, random.normal(size=30), strict=True)
+    ]
+    assert estimate(Curve([1, 2], [4.0, 2.0]), noisy, maximize=False) == pytest.approx(3.0, abs=0.4)
+
+
 def test_curves_that_fall_in_proportion_are_met_by_many_trials() -> None:
     many = [(Curve([1], [4.0 * cost]), cost) for cost in np.linspace(0.5, 8.0, 40)]
     assert estimate(Curve([1], [20.0]), many, maximize=False) == pytest.approx(5.0, rel=0.05)

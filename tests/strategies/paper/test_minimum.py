@@ -25,7 +25,7 @@ def test_virtual_evaluations_have_the_joint_distribution_however_they_are_asked_
     model, X = example1(), np.array([[0.2], [0.62], [0.75]])
     rng, found = np.random.default_rng(0), []
     for _ in range(3000):
-        function, values, begin = VirtualFunction(model, rng, capacity=2), [], 0
+        function, values, begin = VirtualFunction(model, rng, 3), [], 0
         for size in blocks:
             values.append(function(X[begin : begin + size]))
             begin += size
@@ -40,7 +40,7 @@ def test_virtual_evaluations_have_the_joint_distribution_however_they_are_asked_
 
 def test_an_evaluation_asked_for_twice_differs_by_its_noise_only():
     model, rng = simulation1(), np.random.default_rng(0)
-    function = VirtualFunction(model, rng)
+    function = VirtualFunction(model, rng, 200)
     x = np.array([[0.31, 0.77]])
     values = np.array([function(x)[0] for _ in range(200)])
     assert values.std() == pytest.approx(0.01, rel=0.2)

@@ -123,15 +123,15 @@ def amend(
 
 def _entry(wanted: Correction, before: Record, key: str) -> dict[str, Any]:
     """A correction as it is stored."""
-    cost, seen = checked(CRASHED if wanted.objective is None else wanted.objective, wanted.constraints or {})
+    cost, seen, why = checked(CRASHED if wanted.objective is None else wanted.objective, wanted.constraints or {})
     if wanted.constraints is None:
         seen = dict(before.constraints)
     entry: dict[str, Any] = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "status": wanted.status,
+        "status": "crashed" if wanted.status == "finished" and cost is None else wanted.status,
         "objective": cost,
         "constraints": {name: VIOLATED_MARK if value is None else value for name, value in seen.items()},
-        "reason": str(wanted.reason),
+        "reason": str(wanted.reason or why),
         "key": key,
     }
     return entry | ({"by": wanted.by} if wanted.by else {})

@@ -20,7 +20,17 @@ from crashbo.errors import InputError
 from crashbo.integrations.optuna.internals import all_trials, study_attributes
 from crashbo.integrations.optuna.pruning import Curve, curve_of, estimate
 from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH, TRANSIENT
-from crashbo.outcome import VIOLATED, Constraint, Trial, check_outcome, is_number
+from crashbo.outcome import (
+    CRASHED,
+    LARGEST,
+    VIOLATED,
+    Constraint,
+    Outcome,
+    Trial,
+    check_outcome,
+    is_number,
+    why_no_cost,
+)
 
 Status: TypeAlias = Literal["finished", "crashed", "pending", "pruned", "ignored"]
 Learn: TypeAlias = bool | Callable[[FrozenTrial], bool]
@@ -31,7 +41,6 @@ SKIPPED = "crashbo:skipped"
 DEFAULTS = "crashbo:defaults"  # of a study: values of parameters in trials that were begun before there were those
 SUGGESTION, RETRY_OF = "crashbo:suggestion", "crashbo:retry_of"  # system attributes, written by the sampler
 VIOLATED_MARK = "violated"
-_LARGEST = 1e100  # what a model can take, as in `crashbo.outcome`
 _LAST = 2**63 - 1  # the step of a value that came without one
 PRUNED_CHOICES = ("estimate", "value", "crash", "ignore")
 
@@ -93,7 +102,7 @@ class Record:
 def read(study: optuna.Study, *, learn_from: Learn = True, pruned: str = "estimate") -> list[Record]:
     """Return every trial of a study, corrections applied, by number.
 
-    A cost that is infinite or beyond 1e100 counts as a crash: no model can take it.
+    A cost that is infinite or beyond 1e100 is a crash, as everywhere (see `crashbo.outcome`).
 
     Args:
         study: to read; finished trials come from Optuna's cache.
@@ -269,7 +278,8 @@ def _outcome(trial: FrozenTrial, learn_from: Learn, pruned: str) -> tuple[Status
     if trial.state == TrialState.RUNNING:
         return ("pending" if trial.params or SUGGESTION in trial.system_attrs else "ignored"), None, ""
     if trial.state == TrialState.COMPLETE:
-        return ("finished", trial.value, "") if _usable(trial.value) else ("crashed", None, f"value {trial.value}")
+        why = why_no_cost(trial.value)
+        return ("finished", trial.value, "") if why is None else ("crashed", None, why)
     if trial.state == TrialState.PRUNED:
         return _pruned(trial, pruned)
     if trial.state == TrialState.FAIL and not _transient(trial):
@@ -310,20 +320,20 @@ def _skipped(trial: FrozenTrial) -> bool:
 def _limits(trial: FrozenTrial) -> dict[str, float]:
     """Optuna's own constraints, cut to what a model can take."""
     found: Mapping[str, float] = trial.constraints
-    return {name: min(max(value, -_LARGEST), _LARGEST) for name, value in found.items() if not math.isnan(value)}
+    return {name: min(max(value, -LARGEST), LARGEST) for name, value in found.items() if not math.isnan(value)}
 
 
 def _seen(values: Mapping[str, Any]) -> dict[str, float | None]:
     """Constraint values as stored; anything that is not one counts as not seen."""
-    usable = {name: value for name, value in values.items() if value == VIOLATED_MARK or _usable(value)}
-    return {name: None if value == VIOLATED_MARK else float(value) for name, value in usable.items()}
+    usable = {name: value for name, value in values.items() if value == VIOLATED_MARK or is_number(value)}
+    return checked(CRASHED, usable).constraints
 
 
 def _usable(value: object) -> bool:
-    return is_number(value) and abs(float(value)) <= _LARGEST  # type: ignore[arg-type]
+    return is_number(value) and abs(float(value)) <= LARGEST  # type: ignore[arg-type]
 
 
-def checked(objective: Any, values: Mapping[str, Any]) -> tuple[float | None, dict[str, float | None]]:
+def checked(objective: Any, values: Mapping[str, Any]) -> Outcome:
     """Validate an outcome as `Optimizer.tell` would, None and "violated" standing for `VIOLATED` too."""
     marks = {
         name: VIOLATED if value is None or (isinstance(value, str) and value == VIOLATED_MARK) else value

@@ -19,7 +19,7 @@ def report(trial: optuna.Trial, **values: Any) -> None:
     Raises:
         InputError: if a name or value is not one; then nothing is written.
     """
-    for name, value in checked(CRASHED, values)[1].items():
+    for name, value in checked(CRASHED, values).constraints.items():
         trial.set_user_attr(f"{CONSTRAINT}{name}", VIOLATED_MARK if value is None else value)
 
 

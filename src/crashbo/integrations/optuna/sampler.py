@@ -27,7 +27,15 @@ from crashbo.integrations.optuna.records import (
     read,
     worth_another_try,
 )
-from crashbo.integrations.optuna.space import Distributions, Translation, declared, infer, infer_largest, translate
+from crashbo.integrations.optuna.space import (
+    Distributions,
+    Translation,
+    declared,
+    declared_constraints,
+    infer,
+    infer_largest,
+    translate,
+)
 from crashbo.optimizer import Optimizer
 from crashbo.options import Options
 from crashbo.outcome import Constraint
@@ -175,7 +183,7 @@ class CrashBOSampler(BaseSampler):
         space = self._relative_space(study, records) or infer_largest(records)
         if not space:
             raise InputError("`study` must have a trial with parameters first; got none. Run one.")
-        return translate(space)
+        return translate(space, declared_constraints(study_attributes(study)))
 
     def _relative_space(self, study: optuna.Study, records: Sequence[Record]) -> Distributions:
         return self._space or declared(study_attributes(study)) or infer(records)
@@ -205,7 +213,8 @@ class CrashBOSampler(BaseSampler):
     ) -> dict[str, Any]:
         """Suggest all shared parameters together."""
         self._refuse_many_objectives(study)
-        translation = translate(search_space) if search_space else None
+        rules = declared_constraints(study_attributes(study))
+        translation = translate(search_space, rules) if search_space else None
         with self._lock:
             records, claimed, skip = self._others(study, trial), False, 0
             for _ in range(_ROUNDS):

@@ -90,8 +90,8 @@ class Translation:
         return self.outward(rest) | {name: value for name, value in params.items() if name in self.distributions}
 
 
-def translate(distributions: Mapping[str, BaseDistribution]) -> Translation:
-    """Return the translation of a search space with at least one parameter."""
+def translate(distributions: Mapping[str, BaseDistribution], constraints: Sequence[str] = ()) -> Translation:
+    """Return the translation of a search space with at least one parameter, and constraints between parameters."""
     ordered = dict(sorted(distributions.items()))
     parameters = {name: parameter_of(one) for name, one in ordered.items()}
     coded = frozenset(
@@ -99,7 +99,7 @@ def translate(distributions: Mapping[str, BaseDistribution]) -> Translation:
         for name, one in ordered.items()
         if isinstance(one, CategoricalDistribution) and parameters[name] != _choices(one)
     )
-    return Translation(ordered, Space(parameters), coded)
+    return Translation(ordered, Space(parameters, constraints), coded)
 
 
 def parameter_of(distribution: BaseDistribution) -> Parameter:
@@ -146,6 +146,11 @@ def declared(attributes: Mapping[str, Any]) -> Distributions:
     if SPACE not in attributes:
         return {}
     return {name: distribution_of(one) for name, one in Space.from_json(attributes[SPACE]).items()}
+
+
+def declared_constraints(attributes: Mapping[str, Any]) -> list[str]:
+    """Return the constraints between parameters that `crashbo new` wrote among a study's attributes."""
+    return list(attributes.get(SPACE, {}).get("constraints", ()))
 
 
 def infer(records: Sequence[Record]) -> Distributions:

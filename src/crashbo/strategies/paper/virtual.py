@@ -27,7 +27,8 @@ class VirtualFunction:
         (C the posterior's covariance, L L' that of the past evaluations, w their whitened residuals)
     """
 
-    def __init__(self, model: GPCR, rng: np.random.Generator, capacity: int = 128) -> None:
+    def __init__(self, model: GPCR, rng: np.random.Generator, capacity: int) -> None:
+        """Begin with nothing revealed; there is room for `capacity` evaluations."""
         at, predictor = model.posterior.at, model.predictor
         self.rng, self.noise = rng, model.noise
         self.lengthscale, self.kernel, self.deviation = at.lengthscale[0, 0], model.point.kernel, model.deviation
@@ -35,7 +36,7 @@ class VirtualFunction:
         self.whitener = self.deviation * predictor.whiteners[0][0]
         self.weights = self.deviation * predictor.weights[0][0]
         d = predictor.X.shape[-1]
-        self.X = np.concatenate([predictor.X, np.zeros((capacity, d))]) / self.lengthscale
+        self.X = np.concatenate([predictor.X, np.zeros((capacity, d))])
         self.white = np.zeros(capacity)
         self.explained = np.zeros((capacity, self.whitener.shape[-1]))
         self.inverse = np.zeros((capacity, capacity))  # of the Cholesky factor: products need no copies, solves do
@@ -44,10 +45,9 @@ class VirtualFunction:
     def __call__(self, X: Array) -> Array:
         """Reveal the sample at `q x d`, with noise, in units of the model's scaling."""
         q, n, m = len(X), self.trials, self.count
-        if m + q > len(self.white):
-            self._grow(m + q)
-        self.X[n + m : n + m + q] = X / self.lengthscale
-        near = self._correlations(q)
+        total = n + m + q
+        self.X[n + m : total] = X
+        near = correlation(squared_distance(X, self.X[:total], self.lengthscale), self.kernel)
         t = near[:, :n] @ self.whitener
         centre, spread = near[:, :n] @ self.weights, self.deviation**2 * near[:, n + m :] - t @ t.T
         if m:
@@ -63,19 +63,6 @@ class VirtualFunction:
         self.inverse[m : m + q, m : m + q], self.white[m : m + q], self.explained[m : m + q] = own, drawn, t
         self.count = m + q
         return np.asarray(centre + root @ drawn)
-
-    def _correlations(self, q: int) -> Array:
-        """`q x (n + m + q)`, of the last points with all."""
-        total = self.trials + self.count + q
-        ones = np.ones(self.X.shape[-1])
-        return correlation(squared_distance(self.X[total - q : total], self.X[:total], ones), self.kernel)
-
-    def _grow(self, least: int) -> None:
-        extra = max(len(self.white), least - len(self.white))
-        self.X = np.pad(self.X, ((0, extra), (0, 0)))
-        self.white = np.pad(self.white, (0, extra))
-        self.explained = np.pad(self.explained, ((0, extra), (0, 0)))
-        self.inverse = np.pad(self.inverse, ((0, extra), (0, extra)))
 
 
 def _root(spread: Array, noise: float) -> Array:
@@ -219,11 +206,12 @@ class VirtualMinimum:
         return np.array([self._one(objective, constraints, rng, valid) for _ in range(count)])
 
     def _one(self, objective: GPCR, constraints: Sequence[GPCR], rng: np.random.Generator, valid: Round) -> float:
-        cost = VirtualFunction(objective, rng)
-        finite = [one for one in constraints if math.isfinite(one.threshold)]
-        others = [(VirtualFunction(one, rng), one.threshold) for one in finite]
-        search = _Search(cost, others, valid, self.step)
         block = objective.models.block
+        capacity = len(block.values) + self.evaluations
+        cost = VirtualFunction(objective, rng, capacity)
+        finite = [one for one in constraints if math.isfinite(one.threshold)]
+        others = [(VirtualFunction(one, rng, capacity), one.threshold) for one in finite]
+        search = _Search(cost, others, valid, self.step)
         if len(block.values):
             search.look(block.X[block.value_point])
         points = rng.random((self.starts, block.X.shape[-1]))

@@ -1,0 +1,61 @@
+"""A progress bar where a person watches: in a terminal, or in a notebook."""
+
+import html
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Update = Callable[[int, str], None]
+
+
+def in_notebook() -> bool:
+    """Whether a notebook's kernel runs this."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return getattr(shell, "kernel", None) is not None
+
+
+@contextmanager
+def progress_bar(total: int, done: int, shown: bool | None) -> Iterator[Update]:
+    """Show a bar and give the function that moves it: how many are done, and a few words.
+
+    Args:
+        total: how many there will be.
+        done: so far.
+        shown: None: in a notebook, and where standard error is a terminal.
+    """
+    if shown is False:
+        yield lambda done, words: None
+    elif in_notebook():
+        with _notebook_bar(total, done) as update:
+            yield update
+    else:
+        with _terminal_bar(total, done, shown) as update:
+            yield update
+
+
+@contextmanager
+def _terminal_bar(total: int, done: int, shown: bool | None) -> Iterator[Update]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not (shown or console.is_terminal)) as bar:
+        task = bar.add_task("trials", total=total, completed=done)
+        yield lambda done, words: bar.update(task, completed=done, description=words)
+
+
+@contextmanager
+def _notebook_bar(total: int, done: int) -> Iterator[Update]:
+    display: Any = importlib.import_module("IPython.display")
+    handle = display.display(display.HTML(_bar(total, done, "trials")), display_id=True)
+    yield lambda done, words: handle.update(display.HTML(_bar(total, done, words)))
+
+
+def _bar(total: int, done: int, words: str) -> str:
+    return (
+        f'<div style="font-family:monospace"><progress value="{done}" max="{total}" style="width:20em"></progress> '
+        f"{done}/{total} {html.escape(words)}</div>"
+    )
