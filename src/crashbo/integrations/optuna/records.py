@@ -21,7 +21,6 @@ from crashbo.integrations.optuna.internals import all_trials, study_attributes
 from crashbo.integrations.optuna.pruning import Curve, curve_of, estimate
 from crashbo.integrations.optuna.transactions import CONSTRAINT, CRASH, TRANSIENT
 from crashbo.outcome import (
-    CRASHED,
     LARGEST,
     VIOLATED,
     Constraint,
@@ -326,11 +325,11 @@ def _limits(trial: FrozenTrial) -> dict[str, float]:
 def _seen(values: Mapping[str, Any]) -> dict[str, float | None]:
     """Constraint values as stored; anything that is not one counts as not seen."""
     usable = {name: value for name, value in values.items() if value == VIOLATED_MARK or is_number(value)}
-    return checked(CRASHED, usable).constraints
+    return {name: float(value) if _usable(value) else None for name, value in usable.items()}
 
 
 def _usable(value: object) -> bool:
-    return is_number(value) and abs(float(value)) <= LARGEST  # type: ignore[arg-type]
+    return is_number(value) and abs(value) <= LARGEST  # type: ignore[arg-type]
 
 
 def checked(objective: Any, values: Mapping[str, Any]) -> Outcome:
