@@ -84,10 +84,10 @@ def descend(function: Function, start: Array, low: Array, high: Array, effort: E
     return Minimum(x, value, evaluations)
 
 
-def _product(one: Array, other: Array) -> float:
-    """The inner product; infinite or NaN, without a warning, where slopes are huge."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(one @ other)
+@np.errstate(over="ignore", invalid="ignore")
+def _product(a: Array, b: Array) -> float:
+    """Inner product; infinite or no number for slopes of 1e200, after which a search goes on along the slope."""
+    return float(a @ b)
 
 
 class _Memory:
@@ -101,6 +101,7 @@ class _Memory:
         if _product(step, change) > 1e-10 * _product(change, change):
             self.steps, self.changes = [*self.steps, step][-_MEMORY:], [*self.changes, change][-_MEMORY:]
 
+    @np.errstate(over="ignore", invalid="ignore")
     def times(self, slope: Array, held: Bools) -> Array:
         """The inverse Hessian of the coordinates that are free, times a slope."""
         if not self.steps:
@@ -139,7 +140,7 @@ def _search(
     best, shortened = _Moved(x, value, slope, 0), False
     for tries in range(1, _TRIES + 1):
         there = np.clip(x + length * direction, *bounds)
-        promised = float(slope @ (there - x))
+        promised = _product(slope, there - x)
         new, new_slope = function(there)
         if promised < 0 and new <= min(value + _ENOUGH * promised, best.value):
             best = _Moved(there, new, new_slope, tries)
