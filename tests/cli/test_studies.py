@@ -129,7 +129,7 @@ def test_the_model_suggests_and_gives_the_best_guess(call: Call) -> None:
     assert call("crash", "--params", "x=0.95", "--reason", "fell").code == 0
     asked = call("ask", "--json").json
     assert asked["success_probability"] > 0.5
-    assert "success probability" in asked["why"]
+    assert "likely to succeed" in asked["why"]
     assert asked["thresholds"]["reach"] == 2.0
     best = call("best", "--json").json
     assert 0.2 < best["params"]["x"] < 0.6
