@@ -88,7 +88,8 @@ def test_public_names_are_documented_and_in_the_reference(name: str) -> None:
 
 def _is_own(module: ModuleType, name: str) -> bool:
     thing = getattr(module, name)
-    return not name.startswith("_") and getattr(thing, "__module__", None) == module.__name__
+    here = inspect.isclass(thing) or inspect.isroutine(thing)
+    return here and not name.startswith("_") and thing.__module__ == module.__name__
 
 
 def _assert_documented(thing: Any, name: str) -> None:

@@ -40,7 +40,7 @@ class Ran:
 def words(text: str) -> list[str]:
     """A text without its spacing and without numbers that may differ between machines."""
     text = re.sub(r"^Crashes are .*$", "Crashes are #", text, flags=re.M)  # the likeliest first: near ties may swap
-    return re.sub(r"-?\d+\.\d+(e-?\d+)?%?", "#", text).split()
+    return re.sub(r"-?\d+(\.\d+)?e-?\d+|-?\d+\.\d+%?|\d+ ?%", "#", text).split()
 
 
 def run_blocks(text: str, name: str) -> list[Ran]:

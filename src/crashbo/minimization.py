@@ -119,8 +119,12 @@ def minimize(
             `CRASHED`, or raises `Crash`. None, NaN, infinity and beyond 1e100 are crashes too.
         space: the parameters; not needed with `optimizer`.
         n_trials: in total, those already told included.
-        constraints, direction, seed, initial_points, strategy, acquisition: as of `Optimizer`.
-        risk, crash_budget: as of `Options`; so are all other names of options, which may be given here too.
+        constraints: as of `Optimizer`.
+        direction: as of `Optimizer`.
+        seed: as of `Optimizer`.
+        risk: as of `Options`; all other names of options may be given here too.
+        crash_budget: as of `Options`.
+        initial_points: as of `Optimizer`.
         catch: exceptions of `rollout` that are crashes, with their words as the reason.
         timeout: seconds after which no further trial begins.
         max_failures: stop once so many trials have failed. `crash_budget` makes the search careful instead.
@@ -133,6 +137,8 @@ def minimize(
         callbacks: called after every trial with optimizer and trial; True stops.
         progress: show a bar; None: in a notebook, and where standard error is a terminal.
         optimizer: to use instead of a new one, with its own settings.
+        strategy: as of `Optimizer`.
+        acquisition: as of `Optimizer`.
         options: all of `Options` together. They learn `n_trials`.
         more: other options by name.
     """

@@ -1,17 +1,21 @@
-"""The page on the command line shows what the commands do."""
+"""Pages with commands show what the commands do."""
 
 import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Call
 
-PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "command-line.md"
+PAGES = {PAGE: 10, DOCS / "how-to" / "resume.md": 5}  # with how many commands they show at least
 
 
-def sessions() -> list[tuple[str, str]]:
-    """Every command of the page with the output shown."""
-    text = "".join(re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.S))
+def sessions(page: Path) -> list[tuple[str, str]]:
+    """Every command of a page with the output shown."""
+    text = "".join(re.findall(r"```console\n(.*?)```", page.read_text(), re.S))
     return [(found[1], found[2]) for found in re.finditer(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.M)]
 
 
@@ -22,9 +26,10 @@ def words(text: str) -> list[str]:
     return re.sub(r"-?\d+\.\d+%?|─+", "#", text).split()
 
 
-def test_commands_do_what_the_page_shows(call: Call) -> None:
-    shown = sessions()
-    assert len(shown) >= 10
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_do_what_the_page_shows(page: Path, call: Call) -> None:
+    shown = sessions(page)
+    assert len(shown) >= PAGES[page]
     for command, output in shown:
         program, *args = shlex.split(command)
         assert program == "crashbo"
