@@ -3,10 +3,10 @@
 python benchmarks/pole_grid.py            # about two minutes on one core
 python benchmarks/pole_grid.py --check    # compute it again and compare
 
-Two weights: every cell of a dense grid is tried several times; the best of those that never failed are tried again with
-fresh noise, the same for all, so that the winner's mean is not flattered by having won. Five weights: random points, then
-random steps of shrinking width from the best of them and from the best cell; the end is tried again with the same
-fresh noise. `--robot robot2d-v1` is the robot of version 0.1, without the five weights.
+Two weights: every cell of a dense grid is tried several times; the best of those that never failed are tried again
+with fresh noise, the same for all, so that the winner's mean is not flattered by having won. Five weights: random
+points, then random steps of shrinking width from the best of them and from the best cell; the end is tried again with
+the same fresh noise. `--robot robot2d-v1` is the robot of version 0.1, without the five weights.
 """
 
 import argparse

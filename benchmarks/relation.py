@@ -29,8 +29,8 @@ def true_kind(landscape: Landscape) -> str:
     return "high" if correlation > RELATED else "low" if correlation < -RELATED else "unrelated"
 
 
-def run(number: int, counts: tuple[int, ...]) -> Iterator[tuple[int, str, str, float]]:
-    """Trials of a draw; after each count the true kind, the likeliest and its probability."""
+def run(number: int, counts: tuple[int, ...]) -> Iterator[tuple[int, str, str, float, int]]:
+    """Trials of a draw; after each count the true kind, the likeliest, its probability, and the rarer outcome's count."""
     landscape, rng = make_landscape(number), np.random.default_rng(number)
     chance = float(rng.uniform(0.1, 0.4)) if number % 5 == 4 else 0.0
     kind = "random" if chance else true_kind(landscape)
@@ -51,7 +51,8 @@ def run(number: int, counts: tuple[int, ...]) -> Iterator[tuple[int, str, str, f
         if trial + 1 in counts and optimizer.relation is not None:
             said = {name: value for name, value in asdict(optimizer.relation).items() if name != "rate"}
             top = max(said, key=said.__getitem__)
-            yield trial + 1, kind, top, said[top]
+            crashes = sum(one.crashed for one in optimizer.trials)
+            yield trial + 1, kind, top, said[top], min(crashes, trial + 1 - crashes)
 
 
 def main() -> None:
@@ -68,7 +69,7 @@ def main() -> None:
     for count in chosen.trials:
         print(f"after {count} trials: said to be, problems, right")
         for low, high in itertools.pairwise(BINS):
-            right = [kind == top for n, kind, top, share in found if n == count and low < share <= high]
+            right = [kind == top for n, kind, top, share, _ in found if n == count and low < share <= high]
             print(f"{low:.0%} to {high:.0%}: {len(right)}, {np.mean(right) if right else np.nan:.0%}")
 
 

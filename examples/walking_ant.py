@@ -47,13 +47,13 @@ def write_gif(walks: list[Walk], path: Path) -> None:
     length = max(len(walk.frames) for walk in walks)
     width, height = Image.fromarray(walks[0].frames[0]).size
     pictures = []
-    for number in range(length):
+    for number in range(0, length, 2):
         sheet = Image.new("RGB", (width * len(walks), height))
         for place, walk in enumerate(walks):
             frame = walk.frames[min(number, len(walk.frames) - 1)]
             sheet.paste(Image.fromarray(frame), (width * place, 0))
-        pictures.append(sheet.quantize(64))
-    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=50, loop=0)
+        pictures.append(sheet.quantize(32))
+    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=100, loop=0)
 
 
 if __name__ == "__main__":

@@ -171,13 +171,15 @@ def test_reasons_say_why():
     [
         (None, "minimize", "not known yet"),
         (
-            Relation(0.11, 0.82, 0.07),
+            Relation(0.11, 0.85, 0.04),
             "minimize",
-            "Crashes are unrelated to the objective: 82%; high values of the objective: 11%; where the objective is "
-            "low: 7%.",
+            "of unclear cause, perhaps unrelated to the objective (85%) or high values of the objective (11%).",
         ),
+        (Relation(0.0, 0.993, 0.007), "minimize", "unrelated to the objective: 99%; where the objective is low: 1%."),
         (Relation(1.0, 0.0, 0.0), "maximize", "Crashes are low values of the objective: 100%."),
-        (Relation(0.1, 0.0, 0.0, 0.9, 0.25), "minimize", "Crashes are random, striking about 25% of trials: 90%"),
+        (Relation(1.0, 0.0, 0.0, rarer=3), "minimize", "Crashes are high values of the objective: 100%."),
+        (Relation(1.0, 0.0, 0.0, rarer=2), "minimize", "Crashes are of unclear cause, perhaps high values of the obj"),
+        (Relation(0.0, 0.0, 0.0, 1.0, 0.25), "minimize", "Crashes are random, striking about 25% of trials: 100%"),
     ],
 )
 def test_the_relation_of_crashes_is_put_in_words(relation, direction, words):
@@ -192,7 +194,7 @@ def test_a_named_reason_with_a_place_is_put_in_words():
     (words,) = describe_places(Models(), crashbo.Space(SQUARE))
     assert words == (
         "'fell' (5 crashes) has a place of its own, most likely around x = 0.25, y = 0 (probability 93% there). Such "
-        "crashes are unrelated to the objective: 90%; high values of the objective: 10%."
+        "crashes are of unclear cause, perhaps unrelated to the objective (90%) or high values of the objective (10%)."
     )
     assert describe_places(object(), crashbo.Space(SQUARE)) == []
 

@@ -7,9 +7,9 @@ optima agree to at least six digits: Branin, Egg-crate, Hartmann, Michalewicz, H
 than the published 6059.9; so has its welded beam (1.728 published).
 
 The robot's search starts at the best cell of its grid (docs/robot.md) and takes steps down to 0.003 on the mean cost
-over 20 roll-outs. That is the best known, not the best: a regret may come out slightly negative there. So it is for the
-robot with the lagging arm (arm2d: the best cell of its grid; arm5d: its random search, `benchmarks/pole_grid.py`) and for
-the Ant (the best of 120 random gaits).
+over 20 roll-outs. That is the best known, not the best: a regret may come out slightly negative there. The same holds
+for the robot with the lagging arm (arm2d: the best cell of its grid; arm5d: its random search,
+`benchmarks/pole_grid.py`) and the Ant (the best of 120 random gaits).
 """
 
 BEST: dict[str, tuple[float, tuple[float, ...]]] = {

@@ -23,9 +23,7 @@ class Ledger:
     def __init__(self, space: Space, settings: Settings) -> None:
         clash = [one.name for one in settings.constraints if one.name in space]
         if clash:
-            raise InputError(
-                f"`{clash[0]}` must be the name of one thing; got a parameter and a constraint. Rename one."
-            )
+            raise InputError(f"`{clash[0]}` must name either a parameter or a constraint; got both. Rename one.")
         self.space, self.settings = space, settings
         self._trials: list[Trial] = []
         self._pending: dict[int, Suggestion] = {}

@@ -186,7 +186,7 @@ class Optimizer(Ledger):
             found.success_probability,
             {name: limit.value for name, limit in limits.items()},
             time.perf_counter() - begin,
-            {} if surrogate.relation is None else asdict(surrogate.relation),
+            _numbers(surrogate.relation),
             {name: limit.deviation for name, limit in limits.items()},
             history.sign * mean if known else None,
             deviation if known else None,
@@ -311,3 +311,8 @@ def _files() -> ModuleType:
     from crashbo.studies import state_files
 
     return state_files
+
+
+def _numbers(relation: Relation | None) -> dict[str, float]:
+    known = {} if relation is None else asdict(relation)
+    return {name: value for name, value in known.items() if value is not None}

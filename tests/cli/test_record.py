@@ -11,6 +11,10 @@ import pytest
 from tests.cli.conftest import Call
 
 FORBIDDEN = ("torch", "botorch", "gpytorch", "matplotlib", "scipy", "alembic")
+FORBIDDEN_WHEN_ASKING = (
+    *("torch", "matplotlib", "plotly", "pandas", "alembic"),
+    *("scipy.optimize", "scipy.spatial", "scipy.stats", "scipy.sparse"),
+)
 
 
 def trials(call: Call) -> list[dict[str, object]]:
@@ -160,13 +164,13 @@ def test_a_correction_may_offer_a_trial_again(arm: Call) -> None:
     assert arm("ask", "--json").json["params"] == first["params"]
 
 
-def light(tmp_path: Path, *args: str) -> subprocess.CompletedProcess[str]:
+def light(tmp_path: Path, *args: str, heavy: tuple[str, ...] = FORBIDDEN) -> subprocess.CompletedProcess[str]:
     """Run a command in a process that ends by naming the heavy modules it imported."""
     code = (
         "import sys, json; sys.argv = ['crashbo', *json.loads(sys.argv[1])]\n"
         "from crashbo.cli import main\n"
         f"main_error = None\ntry:\n    main()\nexcept SystemExit as end:\n    main_error = end.code\n"
-        f"heavy = [name for name in {FORBIDDEN} if name in sys.modules]\n"
+        f"heavy = [name for name in {heavy} if name in sys.modules]\n"
         "print(heavy, file=sys.stderr)\nsys.exit(main_error)"
     )
     return subprocess.run(
@@ -181,6 +185,18 @@ def test_recording_never_imports_torch(arm: Call, tmp_path: Path) -> None:
         assert ran.returncode == 0, ran.stderr
         assert ran.stderr.splitlines()[-1] == "[]"
     assert [one["status"] for one in trials(arm)] == ["finished", "ignored"]
+
+
+def test_asking_imports_little_of_scipy_and_no_drawing(call: Call, tmp_path: Path) -> None:
+    """Most of the time of `crashbo ask` is imports."""
+    assert call("new", "--float", "kp", 0, 10).code == 0
+    for number in range(12):  # beyond the initial trials: the models are asked
+        call("ask")
+        call("tell", number, (number - 5) ** 2) if number % 4 else call("crash", number)
+    ran = light(tmp_path, "ask", "--json", heavy=FORBIDDEN_WHEN_ASKING)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["why"] != "initial"
+    assert ran.stderr.splitlines()[-1] == "[]"
 
 
 def processor_seconds(tmp_path: Path, code: str, *args: str) -> float:

@@ -82,13 +82,17 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(simulations.SIMULATIONS, name, replace(one, evaluations=3))
     for name, two in robot.ROBOTS.items():
         monkeypatch.setitem(robot.ROBOTS, name, replace(two, evaluations=2))
+    for name, tuning in robot.POLES.items():
+        monkeypatch.setitem(robot.POLES, name, replace(tuning, settings=replace(tuning.settings, duration=1.0)))
     for module in (simulations, robot, penalties):
         monkeypatch.setattr(module, "side_by_side", lambda jobs: (job[0](*job[1], **job[2]) for job in jobs))
 
 
 @pytest.mark.usefixtures("short")
-@pytest.mark.parametrize("name", [one.value for one in Experiment if one is not Experiment.robot_mujoco])
+@pytest.mark.parametrize("name", [one.value for one in Experiment])
 def test_every_experiment_runs(name: str) -> None:
+    if name == "robot2d-mujoco":
+        pytest.importorskip("mujoco")
     runs = [] if name in ("example1", "cases") else ["--runs", "1"]
     result = RUNNER.invoke(app, ["reproduce", name, *runs, "--json"])
     assert result.exit_code == 0, result.output

@@ -132,6 +132,15 @@ def test_the_same_command_goes_on(tune: Call, call: Call) -> None:
     assert len(trials(call)) == 5
 
 
+def test_a_trial_that_was_asked_for_and_never_told_does_not_count(tune: Call, call: Call) -> None:
+    assert call("new", "--space", "space.yaml").code == 0
+    assert call("ask").code == 0
+    ran = tune("--trials", 2, "--", "echo", "{kp}")
+    assert "2 trials finished, 0 crashed." in ran.out
+    again = tune("--trials", 2, "--", "echo", "{kp}")
+    assert "2 trials finished, 0 crashed." in again.out
+
+
 def test_several_workers_at_the_same_time(tune: Call, call: Call, tmp_path: Path) -> None:
     program = "echo + >> log; until [ $(wc -l < log) -ge 3 ]; do sleep 0.02; done; echo {kp}"  # three meet
     assert tune("--trials", 9, "--workers", 3, "--timeout", 60, "--", "sh", "-c", program).code == 0

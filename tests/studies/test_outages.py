@@ -253,9 +253,27 @@ def test_what_is_kept_for_another_study_is_left_alone(tmp_path: Path) -> None:
     from crashbo.studies.programs import Program
     from crashbo.studies.running import Runner
 
-    Runner(study, Program(("echo", "{x}")), trials=2).run()
+    Runner(study, Program(("echo", "{x}")), trials=1).run()
     assert [record.status for record in study.records()] == ["pending", "finished"]
     assert len(list(folder.iterdir())) == 2
+
+
+def test_a_run_that_begins_while_the_server_is_away_waits_for_it(server: Server, tmp_path: Path) -> None:
+    place = Place(server.url, tmp_path.name)
+    create_study(place, DEFINITION)
+    server.stop()
+    try:
+        options = ("--storage", server.url, "--study", place.study, "--trials", 2)
+        process = start_cli(tmp_path, "run", *options, "--", *PROGRAM)
+        output = tmp_path / "cli.out"
+        wait_for(lambda: output.exists() and "waiting for it" in output.read_text())
+    finally:
+        server.start()
+    process.join(120)
+    assert process.exitcode == 0, output.read_text()
+    assert output.read_text().count("waiting for it") == 1
+    assert "s3cret" not in output.read_text()
+    assert [record.status for record in open_study(place).records()] == ["finished"] * 2
 
 
 def test_a_server_that_refuses_is_not_waited_for(postgres: str) -> None:

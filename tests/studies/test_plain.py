@@ -8,7 +8,9 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
 
+from crashbo.console.desk import Desk, Offer
 from crashbo.console.snapshot import Reader
+from crashbo.console.thinking import Thinker
 from crashbo.errors import InputError
 from crashbo.studies import recording
 from crashbo.studies.asking import ask
@@ -147,6 +149,23 @@ def test_the_console_reads_it(study: Study) -> None:
     rows = Reader(study).read().rows
     assert [row["status"] for row in rows] == ["finished", "finished", "crashed", "finished"]
     assert rows[1]["params"] == {"x": 0.4, "n": 3}
+
+
+@pytest.mark.parametrize("conditional", [False, True])
+def test_the_console_thinks_about_it(tmp_path: Path, conditional: bool) -> None:
+    more = [done(0.7, kind="a", y=0.3), done(None, kind="b", z=0.3)] if conditional else []
+    past = [done(0.3, kind="a"), done(0.2, kind="b")] if conditional else PAST
+    study = make(tmp_path, *past, *more)
+    steps = {one["kind"]: one for one in Thinker(study, Reader(study)).look()}
+    assert set(steps["offer"]["offer"]["params"]) == set(study.definition.space)
+    assert steps["best"]["best"]["params"] == look(study).best.params
+    offer = Offer("k", "b", 99, steps["offer"]["offer"]["params"])
+    if conditional:
+        with pytest.raises(InputError, match="must have the same parameters in all trials"):
+            Desk(study).take(offer)
+    else:
+        number = Desk(study).take(offer, "Ada")
+        assert study.records()[number].status == "pending"
 
 
 def test_every_command_opens_it(tmp_path: Path, call: Call) -> None:  # noqa: F811

@@ -38,7 +38,7 @@ def tell(
     study: StudyOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Record the cost of a trial: `crashbo tell 3 0.73 reach=11.2`; `reach=violated` if it broke its limit."""
+    """Record the cost of a trial: `crashbo tell 3 0.73 reach=11.2`; `reach=violated` if that violated its limit."""
     opened = _open(storage, study)
     from crashbo.outcome import check_outcome
     from crashbo.studies import recording

@@ -1,5 +1,6 @@
 """`crashbo run`: tune any program in any language."""
 
+import math
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -42,7 +43,7 @@ def run(
     command: Annotated[
         list[str], typer.Argument(metavar="-- COMMAND [ARGS]...", help="With {name} for parameters, after `--`.")
     ],
-    trials: Annotated[int, typer.Option(min=1, help="How many the study shall have in the end.")] = 30,
+    trials: Annotated[int, typer.Option(min=1, help="How many shall have ended, crashed ones too.")] = 30,
     workers: Annotated[int, typer.Option(min=1, help="How many programs run at the same time.")] = 1,
     timeout: Annotated[float | None, typer.Option(min=0.001, help="Seconds; longer is a crash.")] = None,
     transient_exit: Annotated[
@@ -77,7 +78,7 @@ def run(
         raise InputError(f"`command` must be a program that can be found; got {command[0]!r}. Check its path.")
     if definition is not None:
         _check_names(command, definition)
-    opened = _open_or_make(storage, study, definition)
+    opened = _open_patiently(storage, study, definition)
     _check_names(command, opened.definition)
     from crashbo.studies.programs import Program
     from crashbo.studies.running import Runner
@@ -105,6 +106,24 @@ def _codes(text: str) -> frozenset[int]:
     if wrong:
         raise InputError(f"`--transient-exit` must be exit codes from 1 to 255, as 75,111; got {wrong[0]!r}.")
     return frozenset(int(word) for word in words)
+
+
+def _open_patiently(storage: str | None, name: str | None, definition: "Definition | None") -> "Study":
+    """Open or make the study; a server that is away is waited for, as during the run."""
+    from crashbo.studies.patience import Patience
+    from crashbo.studies.storage import StudyError, find_place
+
+    place = find_place(storage, name)
+    if place.file is not None:
+        return _open_or_make(storage, name, definition)
+    patience = Patience(math.inf, lambda words: typer.echo(f"{place} is away ({words}): waiting for it.", err=True))
+    try:
+        with _stopping(patience.stop.set):
+            return patience.repeat(lambda: _open_or_make(storage, name, definition))
+    except StudyError as error:
+        if patience.stop.is_set():
+            raise typer.Exit(_INTERRUPTED) from error
+        raise
 
 
 def _open_or_make(storage: str | None, name: str | None, definition: "Definition | None") -> "Study":

@@ -141,7 +141,8 @@ class Thinker:
         return self._known.with_pending(skipped[-_SKIPS:])
 
     def _described(self, params: Mapping[str, Any], beliefs: Mapping[str, Any], **others: Any) -> dict[str, Any]:
-        point = self.study.definition.space.validate(dict(params))
+        space = self.study.definition.space
+        point = space.validate({name: value for name, value in params.items() if name in space})
         expected = self.predict(point) if self._has_model() else {}
         found = dict(beliefs)
         if found.get("success_probability") is None and expected:

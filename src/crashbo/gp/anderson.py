@@ -93,6 +93,6 @@ class Anderson:
 
 def _solve(gram: Array, right: Array) -> Array:
     try:
-        return np.linalg.solve(gram, right)
+        return np.asarray(np.linalg.solve(gram, right), dtype=np.float64)
     except np.linalg.LinAlgError:
         return np.zeros_like(right)

@@ -76,12 +76,13 @@ class EPResult:
     @classmethod
     def unfilled(cls, b: int, n: int) -> "EPResult":
         """Room for the results of `b` problems with `n` labels each."""
-        wide = [np.empty((b, n)) for _ in range(7)]
-        return cls(*wide[:5], np.empty(b), *wide[5:], 0, np.empty(b), np.empty(b, dtype=bool))
+        one, two, three, four, five, six, seven = np.empty((7, b, n))
+        return cls(one, two, three, four, five, np.empty(b), six, seven, 0, np.empty(b), np.empty(b, dtype=bool))
 
     def select(self, index: Indices) -> "EPResult":
         """Some of the problems, or some of them several times."""
-        return EPResult(**{k: v if isinstance(v, int) else v[index] for k, v in vars(self).items()})
+        chosen = {name: value[index] for name, value in vars(self).items() if name != "sweeps"}
+        return replace(self, **chosen)
 
 
 def propagate(
@@ -152,7 +153,8 @@ class _Problems:
             return np.arange(b), np.arange(b)
         small = np.concatenate([self.mean, self.prior, self.width, self.lapse, self.sites], -1)
         places: dict[tuple[bytes, bytes], int] = {}
-        first, same = [], []
+        first: list[int] = []
+        same: list[int] = []
         for i in range(b):
             key = small[i].tobytes(), self.covariance[i].tobytes()
             if key not in places:

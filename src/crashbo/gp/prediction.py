@@ -82,7 +82,8 @@ class Predictor:
             return self._last
         # A few points at a time: memory that stays in the cache is not asked for anew.
         parts = [self._predict(X[i : i + step]).moments for i in range(0, len(X), step)]
-        self._last = Prediction(*(np.concatenate(one, -1) for one in zip(*parts, strict=True)), self, X.copy())
+        mean, variance, covariance = (np.concatenate(one, -1) for one in zip(*parts, strict=True))
+        self._last = Prediction(mean, variance, covariance, self, X.copy())
         return self._last
 
     def _predict(self, X: Array) -> "Prediction":

@@ -148,12 +148,13 @@ class _Solved:
     def _at_once(cls, own: Array, scaled: Array, root: Array, residual: Array) -> "_Solved":
         """The same for very many problems, which are small: all in one call each."""
         try:
-            factors = np.linalg.cholesky(own * root[..., None] * root[:, None, :] + np.eye(own.shape[-1]))
+            matrices = own * root[..., None] * root[:, None, :] + np.eye(own.shape[-1])
+            factors: Array = np.asarray(np.linalg.cholesky(matrices), dtype=np.float64)
         except np.linalg.LinAlgError as error:
             raise _broken() from error
         solved = np.linalg.solve(factors, np.concatenate([scaled, residual[..., None]], -1))
         white, explained = solved[..., -1], np.einsum("ban,ban->bn", solved[..., :-1], solved[..., :-1])
-        back = np.linalg.solve(factors.swapaxes(-1, -2), white[..., None])[..., 0]
+        back: Array = np.asarray(np.linalg.solve(factors.swapaxes(-1, -2), white[..., None])[..., 0], dtype=np.float64)
         return cls(factors, white, back, explained, _log_det(factors))
 
     def inverse_diagonal(self, problems: NDArray[np.int64]) -> Array:

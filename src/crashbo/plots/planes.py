@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -120,6 +120,9 @@ def maps(
         truth: the true problem, if known: adds the true outputs.
     """
     seen = modelled(source)
+    unknown = [one for one in quantities if one not in get_args(Quantity)]
+    if unknown or isinstance(quantities, str) or not quantities:
+        raise InputError(f"`quantities` must be some of {', '.join(get_args(Quantity))}; got {quantities!r}.")
     first, second = _two(seen, x, y)
     horizontal, vertical = make_axis(seen, first, points), make_axis(seen, second, points)
     params = seen.params_at(at)

@@ -97,6 +97,8 @@ def plot_convergence(
         theme: "light" or "dark".
     """
     if isinstance(source, Mapping):
+        if not source:
+            raise InputError("`source` must hold runs by method name; got none. Give a run, or several.")
         bands = [history.band_of(name, runs) for name, runs in source.items()]
         label = history.convergence(next(iter(source.values()))[0]).label
         return draw_bands(bands, label=f"best {label} so far", log=log, theme=theme)

@@ -85,8 +85,9 @@ class Ant:
             reset_noise_scale=0.01,
             include_cfrc_ext_in_observation=False,
             render_mode="rgb_array" if self._pictures else None,
-            width=300,
-            height=220,
+            width=280,
+            height=200,
+            default_camera_config={"distance": 9.0},
         )
         return made.unwrapped
 

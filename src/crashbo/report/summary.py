@@ -18,7 +18,7 @@ from crashbo.suggestion import Suggestion
 
 @dataclass(frozen=True)
 class Counts:
-    """How the trials ended: with a cost and within all limits; with a cost beyond one; without a cost; stopped early."""
+    """How the trials ended: with a cost, within all limits or beyond one; without a cost; stopped early."""
 
     succeeded: int
     violated: int

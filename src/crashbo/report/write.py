@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import crashbo
+from crashbo.errors import InputError
 from crashbo.history import OBJECTIVE
 from crashbo.plots.importance import Importance, importance
 from crashbo.plots.screen import see_through
@@ -57,6 +58,8 @@ def write_report(
         The path.
     """
     target = Path(path)
+    if target.is_dir():
+        raise InputError(f"`path` must be a file; {target} is a folder. Say a file in it.")
     whole = render_report(source, title=title, extras=extras)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}")

@@ -9,7 +9,7 @@ from crashbo.reproduce.methods import METHODS, PaperSettings, methods_of, table
 from crashbo.reproduce.robot import TABLE_ROWS, Run, robot_statistics, run_once
 
 PENALTIES = {"too low": 1.0, "about right": 10.0, "too high": 1000.0}
-"""Fixed costs for crashes; good controllers cost about 1, poor ones that balance up to 50."""
+"""Fixed costs for crashes; good controllers cost 0.75, half of those that balance more than 1.6, poor ones up to 16."""
 
 
 def reproduce_penalties(

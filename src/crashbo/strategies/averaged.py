@@ -210,7 +210,8 @@ class Averaged:
         kinds = (high, ~(random | high | low), low, random)
         is_high, unrelated, is_low, is_random = (float(weights[kind].sum()) for kind in kinds)
         rate = float(weights[random] @ lapse[random]) / is_random if is_random else 0.0
-        return Relation(is_high, unrelated, is_low, is_random, rate)
+        rarer = min(len(models.block.above), len(models.block.values))
+        return Relation(is_high, unrelated, is_low, is_random, rate, rarer)
 
     def places(self) -> list[Place]:
         """Which named reasons have a place of their own, and where."""

@@ -35,6 +35,7 @@ class Relation:
         low: crashes lie where costs are low.
         random: crashes strike anywhere.
         rate: if they do, probability that a trial crashes wherever it is made.
+        rarer: trials with a cost or crashes, whichever are fewer: what it is told from.
     """
 
     high: float
@@ -42,6 +43,7 @@ class Relation:
     low: float
     random: float = 0.0
     rate: float = 0.0
+    rarer: int | None = None
 
 
 @dataclass(frozen=True)

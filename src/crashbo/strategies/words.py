@@ -13,6 +13,12 @@ class Placing(Protocol):
     def places(self) -> list[Place]: ...
 
 
+# A kind is named from this probability on, if there are as many crashes and costs. On draws 0 to 75 of the suite
+# (`benchmarks/relation.py`) it is right then in 84 % of 19 cases after 20 trials and in 83 % of 41 after 60; in 63 %
+# without, and in 69 % and 84 % from 0.9 on. Other draws: run it again.
+_CLEAR, _LEAST = 0.99, 3
+
+
 def describe_relation(relation: Relation | None, direction: str = "minimize") -> str:
     """Say what crashes have to do with the objective, and how sure that is.
 
@@ -30,6 +36,9 @@ def describe_relation(relation: Relation | None, direction: str = "minimize") ->
         f"random, striking about {relation.rate:.0%} of trials": relation.random,
     }
     ordered = sorted(shares.items(), key=lambda one: -one[1])
+    if ordered[0][1] < _CLEAR or (relation.rarer is not None and relation.rarer < _LEAST):
+        likely = [f"{name} ({share:.0%})" for name, share in ordered if share >= 0.05]
+        return f"Crashes are of unclear cause, perhaps {' or '.join(likely)}."
     parts = [f"{name}: {share:.0%}" for name, share in ordered if share >= 0.005]
     return "Crashes are " + "; ".join(parts) + "."
 

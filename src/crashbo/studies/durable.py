@@ -10,8 +10,11 @@ def write_whole(path: Path, text: str) -> None:
     """Replace a file in one step: a draft beside it, on the disk before it takes the name.
 
     Raises:
+        InputError: if it is a folder.
         OSError: the file is as it was before.
     """
+    if path.is_dir():
+        raise InputError(f"`path` must be a file; {path} is a folder. Say a file in it.")
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with draft.open("w", encoding="utf-8") as handle:

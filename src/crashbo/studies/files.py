@@ -31,7 +31,8 @@ _SIZE = 1_000_000  # characters; a definition takes a few hundred
 def read_definition(path: Path) -> dict[str, Any]:
     """Read a definition file as keyword arguments for `make_definition`."""
     if not path.is_file():
-        raise InputError(f"`--space` must be a file; got {path}, which does not exist. Write it first.")
+        what = "is a folder. Say a file in it." if path.is_dir() else "does not exist. Write it first."
+        raise InputError(f"`--space` must be a file; got {path}, which {what}")
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

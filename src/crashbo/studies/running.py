@@ -19,7 +19,7 @@ from crashbo.studies.patience import patience_of
 from crashbo.studies.programs import Ending, Program, execute
 from crashbo.studies.storage import StudyError
 from crashbo.studies.study import Study, counts
-from crashbo.studies.workers import BEAT_SECONDS, Watch, child_mark, is_gone, mark_of, put_mark
+from crashbo.studies.workers import BEAT_SECONDS, Watch, child_mark, is_gone, mark_of, put_mark, under_way
 
 _IN_A_ROW = 5  # trials without an outcome, one after the other, that end a run
 
@@ -134,9 +134,14 @@ class Runner:
             return asked
 
     def _needed(self, study: Study, number: int) -> bool:
-        """Whether the study lacks trials, those under way counted."""
+        """Whether the study lacks trials, those that a run is busy with counted.
+
+        Not counted are trials that someone asked for and has not told: nobody knows whether they will end.
+        """
         tally = counts(study.definition, [record for record in study.records() if record.number != number])
-        return tally["finished"] + tally["crashed"] + tally["pending"] < self.trials
+        marks = [mark_of(trial) for trial in under_way(study) if trial.number != number]
+        busy = sum(mark is not None and mark["kind"] == "run" for mark in marks)
+        return tally["finished"] + tally["crashed"] + busy < self.trials
 
     def _try(self, asked: Asked) -> None:
         room = make_room(self.study.place, asked.number, asked.worker)

@@ -29,6 +29,8 @@ def read_state(path: Path) -> Any:
     Raises:
         InputError: if it is none.
     """
+    if path.is_dir():
+        raise InputError(f"`path` must be a file written by `save`; {path} is a folder. Say a file in it.")
     try:
         return json.loads(path.read_bytes().decode("utf-8"))
     except (ValueError, RecursionError) as error:

@@ -8,11 +8,14 @@ from crashbo.integrations.optuna.records import Record, best_trial, read
 from crashbo.integrations.optuna.reporting import crashing, report, report_crash, report_transient
 
 if TYPE_CHECKING:
+    from crashbo.integrations.optuna.opening import optimizer_of as optimizer_of
     from crashbo.integrations.optuna.sampler import CrashBOSampler as CrashBOSampler
-    from crashbo.integrations.optuna.sampler import optimizer_of as optimizer_of
 
 # Imported on first use: recording a result needs no model.
-_LAZY = dict.fromkeys(("CrashBOSampler", "optimizer_of"), "crashbo.integrations.optuna.sampler")
+_LAZY = {
+    "CrashBOSampler": "crashbo.integrations.optuna.sampler",
+    "optimizer_of": "crashbo.integrations.optuna.opening",
+}
 
 __all__ = [
     "CrashBOSampler",

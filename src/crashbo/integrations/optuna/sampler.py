@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial
 
 from crashbo.errors import InputError, NumericalError
 from crashbo.integrations.optuna.branches import choose, find_branch
-from crashbo.integrations.optuna.history import SETTINGS, make_optimizer, place, settings_in
+from crashbo.integrations.optuna.history import make_optimizer, place, settings_in
 from crashbo.integrations.optuna.internals import set_system_attribute, set_user_attribute, study_attributes
 from crashbo.integrations.optuna.outputs import outputs_of
 from crashbo.integrations.optuna.records import (
@@ -338,20 +338,6 @@ class CrashBOSampler(BaseSampler):
             write(RETRY_OF, offer.retry_of)
         if translation is not None:
             write(SUGGESTION, translation.pack(offer.params))
-
-
-def optimizer_of(study: optuna.Study) -> Optimizer:
-    """Return a `crashbo.Optimizer` that has seen all trials of a study, whoever sampled them: for limits and pictures.
-
-    Raises:
-        InputError: if the study has several objectives, or no trial with parameters yet.
-    """
-    sampler: Any = study.sampler
-    if not isinstance(sampler, CrashBOSampler):
-        made = SETTINGS in study_attributes(study)
-        sampler = CrashBOSampler.from_study(study) if made else CrashBOSampler(seed=0)
-    found: Optimizer = sampler.optimizer(study)
-    return found
 
 
 def _ask(optimizer: Optimizer) -> Suggestion:

@@ -1,4 +1,4 @@
-"""The best of a dense grid over the two weights, and of a random search over five: made by `benchmarks/pole_grid.py`."""
+"""The best of a grid over two weights, and of a random search over five; `benchmarks/pole_grid.py` computed them."""
 
 import json
 from dataclasses import asdict, dataclass

@@ -31,7 +31,7 @@ _ANGLE_FILTER, _RATE_FILTER, _ACCELERATION_FILTER = 5, 7, 9
 
 Weights: TypeAlias = tuple[float, float, float, float, float]
 COST: Weights = (1.0, 6.0, 1.0, 1.0, 0.25)
-"""The paper's weights of the cost on angle, rate, position and velocity, as the robot knows them, and on the command."""
+"""The paper's weights on angle, rate, position and velocity, as the robot knows them, and on the command."""
 
 
 class Filters(NamedTuple):

@@ -1,0 +1,24 @@
+"""The optimizer behind any Optuna study, for limits and pictures."""
+
+from typing import Any
+
+import optuna
+
+from crashbo.integrations.optuna.history import SETTINGS
+from crashbo.integrations.optuna.internals import study_attributes
+from crashbo.integrations.optuna.sampler import CrashBOSampler
+from crashbo.optimizer import Optimizer
+
+
+def optimizer_of(study: optuna.Study) -> Optimizer:
+    """Return a `crashbo.Optimizer` that has seen all trials of a study, whoever sampled them: for limits and pictures.
+
+    Raises:
+        InputError: if the study has several objectives, or no trial with parameters yet.
+    """
+    sampler: Any = study.sampler
+    if not isinstance(sampler, CrashBOSampler):
+        made = SETTINGS in study_attributes(study)
+        sampler = CrashBOSampler.from_study(study) if made else CrashBOSampler(seed=0)
+    found: Optimizer = sampler.optimizer(study)
+    return found
