@@ -24,10 +24,13 @@ def test_examples_run(
 ) -> None:
     for needed in re.findall(r"^(?:import|from) (\w+)", (EXAMPLES / name).read_text(), re.M):
         pytest.importorskip(needed, reason=f"{name} needs it")
+    if name == "walking_ant.py":
+        pytest.importorskip("gymnasium", reason="needs the extra gym")
     if name == "robot_and_people.py":
         pytest.importorskip("uvicorn", reason="needs the extra console")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setattr(sys, "argv", [name])
     runpy.run_path(str(small_copy(name, tmp_path)), run_name="__main__")
     assert "Best guess" in capfd.readouterr().out
 
