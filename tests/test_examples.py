@@ -12,8 +12,8 @@ import pytest
 
 from tests.examples import EXAMPLES, small_copy
 
-# Need a service, or a host with tests of its own: tests/integrations, tests/studies, and below.
-ELSEWHERE = {"ax_client.py", "ray_tune.py", "ray_workers.py", "postgres_workers.py", "circuit.py"}
+# Need a service, or a host with tests of its own: tests/integrations, tests/studies, tests/problems, and below.
+ELSEWHERE = {"ax_client.py", "ray_tune.py", "ray_workers.py", "postgres_workers.py", "circuit.py", "walking_ant.py"}
 FLYBACK = EXAMPLES / "flyback"
 
 
@@ -24,8 +24,6 @@ def test_examples_run(
 ) -> None:
     for needed in re.findall(r"^(?:import|from) (\w+)", (EXAMPLES / name).read_text(), re.M):
         pytest.importorskip(needed, reason=f"{name} needs it")
-    if name == "walking_ant.py":
-        pytest.importorskip("gymnasium", reason="needs the extra gym")
     if name == "robot_and_people.py":
         pytest.importorskip("uvicorn", reason="needs the extra console")
     monkeypatch.chdir(tmp_path)
