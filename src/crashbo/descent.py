@@ -66,7 +66,7 @@ def descend(function: Function, start: Array, low: Array, high: Array, effort: E
         if not np.abs(free).max(initial=0.0) > effort.steepest or evaluations > effort.evaluations:
             break
         direction = -memory.times(free, held)
-        if not _product(direction, free) < 0:
+        if not -np.inf < _product(direction, free) < 0:
             memory, direction = _Memory(), -free
         length = 1.0 if memory.steps else min(1.0, 1.0 / float(np.abs(free).sum()))
         moved = _search(function, (x, value, slope), direction, length, (low, high))
