@@ -9,6 +9,7 @@
 # %%
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -50,9 +51,11 @@ shell(
 
 # %%
 token = uuid.uuid4().hex
-words = [sys.executable, "-m", "crashbo", "console", "--port", "8768", "--token", token]
+words = [sys.executable, "-m", "crashbo", "console", "--port", "0", "--token", token]  # 0: any free port
 console = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-print(console.stdout.readline().partition(": http")[0])
+said = console.stdout.readline()
+address = re.search(r"http://[\d.:]+", said)[0]
+print(said.partition(": http")[0])
 
 
 # %%
@@ -62,7 +65,7 @@ def call(name, body=None):
     if body is not None:
         headers["Content-Type"] = "application/json"
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"http://127.0.0.1:8768/api/{name}", data, headers)
+    request = urllib.request.Request(f"{address}/api/{name}", data, headers)
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
 
@@ -106,3 +109,4 @@ shell("crashbo status")
 shell(f"crashbo show {trial}")
 console.terminate()
 status = console.wait()
+console.stdout.close()

@@ -12,8 +12,8 @@ import pytest
 
 from tests.examples import EXAMPLES, small_copy
 
-# Need a service, or a host with tests of its own: tests/integrations, tests/studies, and below.
-ELSEWHERE = {"ax_client.py", "ray_tune.py", "ray_workers.py", "postgres_workers.py", "circuit.py"}
+# Need a service, or a host with tests of its own: tests/integrations, tests/studies, tests/problems, and below.
+ELSEWHERE = {"ax_client.py", "ray_tune.py", "ray_workers.py", "postgres_workers.py", "circuit.py", "walking_ant.py"}
 FLYBACK = EXAMPLES / "flyback"
 
 
@@ -28,6 +28,7 @@ def test_examples_run(
         pytest.importorskip("uvicorn", reason="needs the extra console")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setattr(sys, "argv", [name])
     runpy.run_path(str(small_copy(name, tmp_path)), run_name="__main__")
     assert "Best guess" in capfd.readouterr().out
 

@@ -13,6 +13,7 @@ from notebooks import HEAVY, LIGHT, OutdatedError, show
 ROOT = Path(__file__).parents[2]
 _OWN = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 _LANGUAGES = {".py": "python", ".sh": "sh", ".yaml": "yaml", ".yml": "yaml", ".cir": "text", ".toml": "toml"}
+_SHIM = "https://unpkg.com/iframe-worker/shim"
 _LINK = re.compile(r"(?<!!)\]\((?!https?:|#|mailto:)([^)\s#]+)(#[^)\s]*)?\)")
 
 
@@ -50,6 +51,21 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return f"]({posixpath.relpath(target, posixpath.dirname(here) or '.')}{found[2] or ''})"
 
     return _LINK.sub(lead, markdown)
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Load the script for searching without a server from here, not from elsewhere; nothing else may be loaded."""
+    depth = page.url.count("/")
+    local = output.replace(_SHIM, "../" * depth + "assets/iframe-worker.js")
+    found = re.search(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=[\"']?https?://[^\"' >]+", local)
+    if found:
+        raise PluginError(f"{page.url} loads something from elsewhere: {found[0]}")
+    return local
+
+
+def on_post_template(output_content: str, **_: Any) -> str:
+    """The same for pages that are not made from Markdown, such as 404.html."""
+    return output_content.replace(_SHIM, "assets/iframe-worker.js")
 
 
 def _outside(page: str, link: str) -> str | None:
