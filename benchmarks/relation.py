@@ -30,7 +30,7 @@ def true_kind(landscape: Landscape) -> str:
 
 
 def run(number: int, counts: tuple[int, ...]) -> Iterator[tuple[int, str, str, float, int]]:
-    """Trials of a draw; after each count the true kind, the likeliest, its probability, and the rarer outcome's count."""
+    """Trials of a draw; after each count: the true kind, the likeliest, its probability, the rarer outcome's count."""
     landscape, rng = make_landscape(number), np.random.default_rng(number)
     chance = float(rng.uniform(0.1, 0.4)) if number % 5 == 4 else 0.0
     kind = "random" if chance else true_kind(landscape)

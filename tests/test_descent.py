@@ -71,3 +71,15 @@ def test_no_iteration_begins_after_the_evaluations_are_spent():
     found = descend(function, np.full(4, -1.2), np.full(4, -2.0), np.full(4, 2.0), Effort(300, evaluations=10))
     assert found.evaluations == len(counted)
     assert len(counted) <= 10 + 20
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e-200, 1e150, 1e200])
+def test_values_and_slopes_of_any_size(size):
+    def function(x):
+        return size * float(np.square(x - 0.3).sum()), 2 * size * (x - 0.3)
+
+    found = descend(function, np.full(2, 0.9), np.zeros(2), np.ones(2), EFFORT)
+    assert found.value <= function(np.full(2, 0.9))[0]
+    if size > 1:
+        assert found.x == pytest.approx(0.3, abs=0.3)

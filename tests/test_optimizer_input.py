@@ -117,7 +117,6 @@ def test_there_is_no_best_guess_before_the_first_trial():
         ({"acquisition": "mes"}, "`acquisition` must be 'auto' unless `strategy` is 'paper'; got 'mes'"),
         ({"seed": -1}, "`seed` must be an integer >= 0, or None for a new one; got -1"),
         ({"seed": 1.5}, "`seed` must be an integer >= 0, or None for a new one; got 1.5"),
-        ({"seed": None}, "`seed` must be an integer >= 0, or None for a new one; got None"),
         ({"seed": True}, "`seed` must be an integer >= 0, or None for a new one; got True"),
         ({"constraints": ["g", Constraint("g")]}, "`constraints` must have different names"),
         ({"constraints": [3]}, "`constraints` must hold crashbo.Constraint objects or names; got 3"),

@@ -66,7 +66,7 @@ def descend(function: Function, start: Array, low: Array, high: Array, effort: E
         if not np.abs(free).max(initial=0.0) > effort.steepest or evaluations > effort.evaluations:
             break
         direction = -memory.times(free, held)
-        if not direction @ free < 0:
+        if not -np.inf < _product(direction, free) < 0:
             memory, direction = _Memory(), -free
         length = 1.0 if memory.steps else min(1.0, 1.0 / float(np.abs(free).sum()))
         moved = _search(function, (x, value, slope), direction, length, (low, high))
@@ -84,6 +84,12 @@ def descend(function: Function, start: Array, low: Array, high: Array, effort: E
     return Minimum(x, value, evaluations)
 
 
+@np.errstate(over="ignore", invalid="ignore")
+def _product(a: Array, b: Array) -> float:
+    """Inner product; infinite or no number for slopes of 1e200, after which a search goes on along the slope."""
+    return float(a @ b)
+
+
 class _Memory:
     """The curvature, from past steps and the changes of the slope along them."""
 
@@ -92,9 +98,10 @@ class _Memory:
         self.changes: list[Array] = []
 
     def add(self, step: Array, change: Array) -> None:
-        if step @ change > 1e-10 * (change @ change):
+        if _product(step, change) > 1e-10 * _product(change, change):
             self.steps, self.changes = [*self.steps, step][-_MEMORY:], [*self.changes, change][-_MEMORY:]
 
+    @np.errstate(over="ignore", invalid="ignore")
     def times(self, slope: Array, held: Bools) -> Array:
         """The inverse Hessian of the coordinates that are free, times a slope."""
         if not self.steps:
@@ -133,13 +140,13 @@ def _search(
     best, shortened = _Moved(x, value, slope, 0), False
     for tries in range(1, _TRIES + 1):
         there = np.clip(x + length * direction, *bounds)
-        promised = float(slope @ (there - x))
+        promised = _product(slope, there - x)
         new, new_slope = function(there)
         if promised < 0 and new <= min(value + _ENOUGH * promised, best.value):
             best = _Moved(there, new, new_slope, tries)
             length *= 4
             longer = np.clip(x + length * direction, *bounds)
-            steep = new_slope @ direction < _STEEP * float(slope @ direction)
+            steep = _product(new_slope, direction) < _STEEP * _product(slope, direction)
             if shortened or not steep or np.array_equal(longer, there):
                 break
         elif best.x is not x:

@@ -1,5 +1,6 @@
 """Change a study after it has begun, on every kind of storage."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from crashbo.errors import InputError
 from crashbo.integrations.optuna.internals import study_id
 from crashbo.integrations.optuna.transactions import writer
 from crashbo.parameters import Float, Int
+from crashbo.space import Space
 from crashbo.studies import recording
 from crashbo.studies.asking import ask
 from crashbo.studies.editing import Edit, edit, edits
@@ -100,6 +102,8 @@ def test_differences_are_in_words() -> None:
         "the limit of reach: none here, not 2",
         "the unit of x: none here, not m",
     ]
+    bound = replace(wanted, space=Space(dict(wanted.space), ["x < 0.5"]))
+    assert differences(bound, wanted) == ["the constraints between parameters: none here, not x < 0.5"]
     turned = make_definition({"k": ["a", "b"], "x": [0, 1]}, constraints={"reach": 2}, units={"x": "m"})
     assert differences(wanted, turned) == ["the order of parameters is k, x, not x, k"]
     assert differences(wanted, wanted) == changes(wanted, wanted) == []

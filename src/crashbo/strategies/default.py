@@ -77,7 +77,7 @@ class DefaultStrategy:
         if not surrogate.any_cost or safe.max() < least:
             best = points[int(safe.argmax())]
             return Guess(best, bool(safe.max() >= least))
-        unit = max(float(surrogate.moments(points)[0].std()), 1e-300)
+        unit = float(surrogate.moments(points)[0].std()) or 1.0
 
         def score(X: Array) -> Array:
             mean, deviation = surrogate.moments(X)

@@ -13,9 +13,9 @@ class Placing(Protocol):
     def places(self) -> list[Place]: ...
 
 
-# A kind is named from this probability on, if there are as many crashes and costs. On draws 0 to 75 of the suite
-# (`benchmarks/relation.py`) it is right then in 84 % of 19 cases after 20 trials and in 83 % of 41 after 60; in 63 %
-# without, and in 69 % and 84 % from 0.9 on. Other draws: run it again.
+# A kind is named from this probability on, if there are as many crashes and costs. On draws 0 to 149 of the suite, on
+# which it was chosen (`python -m benchmarks.relation --draws 150`), it is right in 83 % of 30 cases after 20 trials
+# and in 82 % of 84 after 60. Always named: in 59 % and 69 %; from 0.9 on: in 70 % and 83 %.
 _CLEAR, _LEAST = 0.99, 3
 
 

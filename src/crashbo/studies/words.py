@@ -52,6 +52,8 @@ def _parts(definition: Definition) -> dict[str, str]:
     parts = {name: range_words(parameter) for name, parameter in definition.space.items()}
     for one in definition.constraints:
         parts[f"the limit of {one.name}"] = "to be learned" if one.threshold is None else f"{one.threshold:g}"
+    if definition.space.constraints:
+        parts["the constraints between parameters"] = ", ".join(map(str, definition.space.constraints))
     settings: dict[str, Any] = {
         "the direction": definition.direction,
         "the seed": definition.seed,

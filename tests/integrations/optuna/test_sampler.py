@@ -331,7 +331,7 @@ class TestOptunasWays:
         beliefs = study.trials[-1].user_attrs
         assert beliefs["crashbo:mode"] == "gain"
         assert 0 <= beliefs["crashbo:success_probability"] <= 1
-        assert "success probability" in beliefs["crashbo:why"]
+        assert "likely to succeed" in beliefs["crashbo:why"]
         assert sum(beliefs["crashbo:relation"][name] for name in ("high", "unrelated", "low", "random")) == (
             pytest.approx(1.0)
         )
