@@ -78,7 +78,8 @@ def test_regret_counts_feasible_guesses_only_and_the_others_are_counted():
     assert found["paper"]["error_regret"] == pytest.approx(0.1)
     assert found["paper"]["mean_best_value"] == pytest.approx(0.2)
     assert found["paper"]["infeasible_share"] == pytest.approx(1 / 3)
-    assert found["paper"]["limits"]["objective"] == {"mean": 1.4, "std": 0.0, "stated_deviation": 0.1, "runs": 2}
+    told = {"mean": 1.4, "std": 0.0, "stated_deviation": 0.1, "runs": 2, "covering": 2}
+    assert found["paper"]["limits"]["objective"] == told
     nothing = Report("sim1", "fixed", [lost])
     assert nothing.summary()["methods"]["paper"]["mean_regret"] is None
     assert "share of infeasible best guesses" in nothing.words()
