@@ -83,7 +83,7 @@ def test_regret_counts_feasible_guesses_only_and_the_others_are_counted():
     nothing = Report("sim1", "fixed", [lost])
     assert nothing.summary()["methods"]["paper"]["mean_regret"] is None
     assert "share of infeasible best guesses" in nothing.words()
-    assert "Limit of objective, paper's method: 1.4 ± 0 over 2 runs, each stated to ± 0.1; true 1.5." in report.words()
+    assert "Limit of objective, paper's method: 1.4 ± 0 over 2 runs, each stated to ± 0.1; true 1.5" in report.words()
     assert json.loads(json.dumps(report.summary())) == report.summary()
     assert [Run(**one) for one in report.summary()["runs"]] == report.runs
     assert asdict(RUN)["limit_curves"] == {"objective": [None, 1.0, 1.4]}

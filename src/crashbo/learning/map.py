@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
-from crashbo.descent import Effort, descend
 from crashbo.errors import NumericalError
 
 Array = NDArray[np.float64]
@@ -39,7 +39,7 @@ def find_mode(
     precision: float = 1e-5,
     steepest: float = 1e-3,
 ) -> Mode:
-    """Maximise a log posterior by L-BFGS, remembering the best point seen.
+    """Maximise a log posterior by L-BFGS-B, remembering the best point seen.
 
     Args:
         log_posterior: value and gradient; may raise `NumericalError` where it has none.
@@ -63,7 +63,9 @@ def find_mode(
             best = Mode(theta.copy(), value, best.evaluations)
         return -value, -gradient
 
+    effort = {"maxiter": iterations, "ftol": precision, "gtol": steepest}
     low, high = np.array(bounds).T
-    effort = Effort(iterations, precision=precision, steepest=steepest)
-    found = descend(negative, np.clip(best.theta, low, high), low, high, effort)
-    return Mode(best.theta, best.log_posterior, found.evaluations)
+    found = minimize(
+        negative, np.clip(best.theta, low, high), jac=True, method="L-BFGS-B", bounds=bounds, options=effort
+    )
+    return Mode(best.theta, best.log_posterior, int(found.nfev))

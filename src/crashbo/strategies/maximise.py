@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
-from crashbo.descent import Effort as Steps
-from crashbo.descent import descend
 from crashbo.history import History
 from crashbo.sobol import sobol as sobol
 from crashbo.space import Space
@@ -26,7 +25,7 @@ class Effort:
 
     Attributes:
         starts: best points refined by gradient.
-        iterations: of L-BFGS, all starts together.
+        iterations: of L-BFGS-B, all starts together.
         evaluations: of all starts together, after which no further iteration begins.
         precision: of the sum of their scores, relative.
     """
@@ -95,7 +94,7 @@ def maximise(
 ) -> Maximum:
     """Maximise a score over the unit cube.
 
-    A look at given points, then L-BFGS from the best of them, all together; discrete coordinates are rounded inside
+    A look at given points, then L-BFGS-B from the best of them, all together; discrete coordinates are rounded inside
     the score, so gradients move the continuous ones, and a final hill climb changes coordinates one at a time.
 
     Args:
@@ -147,9 +146,11 @@ def _ascend(slope: Slope, start: Array, rounding: Rounding, effort: Effort) -> A
             return 1e300, np.zeros_like(flat)
         return -total, -(np.nan_to_num(gradients) * rounding.free).ravel()
 
-    steps = Steps(effort.iterations, effort.evaluations, effort.precision, steepest=1e-12)
-    found = descend(negative, start.ravel(), np.zeros(start.size), np.ones(start.size), steps)
-    return found.x.reshape(shape)
+    options = {"maxiter": effort.iterations, "maxfun": effort.evaluations, "ftol": effort.precision, "gtol": 1e-12}
+    found = minimize(
+        negative, start.ravel().copy(), jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * start.size, options=options
+    )
+    return np.clip(found.x.reshape(shape), 0.0, 1.0)
 
 
 def _climb(
