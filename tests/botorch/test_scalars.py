@@ -19,12 +19,18 @@ from crashbo.outcome import check_outcome
     ],
 )
 def test_scalars_become_floats(value: torch.Tensor) -> None:
-    cost, seen = check_outcome(value, {"reach": value}, [Constraint("reach")])
-    assert (cost, seen) == (2.0, {"reach": 2.0})
-    assert type(cost) is float
+    found = check_outcome(value, {"reach": value}, [Constraint("reach")])
+    assert found == (2.0, {"reach": 2.0}, "")
+    assert type(found.objective) is float
 
 
-@pytest.mark.parametrize("value", [torch.tensor(math.nan), torch.tensor(True), torch.tensor([1.0, 2.0])])
-def test_anything_but_a_finite_number_is_refused(value: torch.Tensor) -> None:
-    with pytest.raises(InputError, match="`objective` must be a finite number"):
+def test_no_number_is_a_crash() -> None:
+    found = check_outcome(torch.tensor(math.nan), {"reach": 1.0}, [Constraint("reach")])
+    assert found.objective is None
+    assert found.reason
+
+
+@pytest.mark.parametrize("value", [torch.tensor(True), torch.tensor([1.0, 2.0])])
+def test_anything_but_a_number_is_refused(value: torch.Tensor) -> None:
+    with pytest.raises(InputError, match="`objective` must be a number or crashbo.CRASHED"):
         check_outcome(value, {"reach": 1.0}, [Constraint("reach")])
