@@ -58,13 +58,23 @@ def test_a_violated_limit_comes_back_from_json(tmp_path: Path, study: Study) -> 
     assert study.records()[0].constraints == {"reach": None, "temp": 90.0}
 
 
-@pytest.mark.parametrize("value", ["nan", "NaN", "inf", "-inf", "1e200", ""])
-def test_a_cost_that_is_none_is_a_crash(tmp_path: Path, value: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("nan", "cost nan"),
+        ("NaN", "cost nan"),
+        ("inf", "cost inf"),
+        ("-inf", "cost -inf"),
+        ("1e200", "cost beyond 1e100"),
+        ("", ""),
+    ],
+)
+def test_a_cost_that_is_none_is_a_crash(tmp_path: Path, value: str, reason: str) -> None:
     study = make_study(tmp_path)
     import_file(study, write(tmp_path, "a.csv", f"x,objective\n0.5,{value}\n0.6,1\n"))
     crashed, finished = study.records()
     assert (crashed.status, finished.status) == ("crashed", "finished")
-    assert crashed.reason == (f"value {value}" if value else "")
+    assert crashed.reason == reason
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, None, 1e200])
@@ -94,11 +104,11 @@ def test_other_columns_are_ignored_by_name(tmp_path: Path) -> None:
             [{"number": 7, "params": {"x": 5}, "objective": 1}],
             r"Trial 7: `x` must lie in .* Nothing was imported",
         ),
-        ("a.json", [{"params": {"x": 0.5}, "objective": "much"}], "Trial 0: `objective` must be a finite number"),
-        ("a.json", [{"params": {"x": 0.5}, "objective": True}], "Trial 0: `objective` must be a finite number"),
+        ("a.json", [{"params": {"x": 0.5}, "objective": "much"}], "Trial 0: `objective` must be a number"),
+        ("a.json", [{"params": {"x": 0.5}, "objective": True}], "Trial 0: `objective` must be a number"),
         ("a.csv", "x\n1\n", "lacks \\['objective'\\]"),
         ("a.csv", "x,x,objective\n1,1,1\n", "has 'x' twice"),
-        ("a.csv", "x,objective\n0.5,much\n", "Line 2: `objective` must be a finite number; got 'much'. Leave it empty"),
+        ("a.csv", "x,objective\n0.5,much\n", "Line 2: `objective` must be a number; got 'much'. Leave it empty"),
     ],
 )
 def test_a_wrong_file_adds_nothing(tmp_path: Path, name: str, content: Any, message: str) -> None:
