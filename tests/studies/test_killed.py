@@ -140,6 +140,7 @@ def test_a_repeated_run_does_not_count_trials_of_lost_workers(tmp_path: Path) ->
         "finished": 1,
         "crashed": 0,
         "pending": 0,
+        "pruned": 0,
         "ignored": 1,
         "failed": 0,
     }
