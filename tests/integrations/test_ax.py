@@ -385,7 +385,7 @@ def test_the_node_asks_for_an_experiment_first() -> None:
 def experiment(params: dict[str, Any]) -> dict[str, float] | None:
     if params["x"] + params["y"] > 1.2:
         return None
-    return {"cost": (params["x"] - 0.7) ** 2 / 3 + 1e-11 * params["y"], "reach": params["y"] / 7, "y": params["y"]}
+    return {"cost": (params["x"] - 0.7) ** 2 / 3 + 1e-11 * params["y"], "reach": params["y"] / 7, "h": params["y"]}
 
 
 def go_on(client: Any, rounds: int) -> list[Any]:
@@ -406,7 +406,7 @@ def test_a_loaded_client_goes_on_exactly_as_the_saved_one(tmp_path: Path) -> Non
     fixed = {"reach": crashbo.FixedModel(lengthscale=0.3, variance=1.0)}
     options = crashbo.Options(initial=3, raw=64, samples=4, fixed=fixed)
     client = make_client(
-        outcome_constraints=["2 * y <= 1.5"], constraints=["reach"], seed=5, options=options, crashes=["FAILED"]
+        outcome_constraints=["2 * h <= 1.5"], constraints=["reach"], seed=5, options=options, crashes=["FAILED"]
     )
     go_on(client, 3)
     path = str(tmp_path / "client.json")
