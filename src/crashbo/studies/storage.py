@@ -167,12 +167,12 @@ def foreign_tables(place: Place) -> list[str]:
         return []
     import sqlalchemy
 
-    engine = sqlalchemy.create_engine(_with_driver(place.url))
-    try:
-        with storage_errors(place):
+    with storage_errors(place):
+        engine = sqlalchemy.create_engine(_with_driver(place.url))
+        try:
             tables = sqlalchemy.inspect(engine).get_table_names()
-    finally:
-        engine.dispose()
+        finally:
+            engine.dispose()
     return [] if "studies" in tables and "trials" in tables else sorted(tables)
 
 
