@@ -97,7 +97,7 @@ def check_extras(wanted: list[str]) -> None:
 
         X = torch.tensor([[0.1], [0.5], [0.9]], dtype=torch.float64)
         model = crashbo.GPCR(X, X, torch.tensor([False, False, True]))
-        assert float(model.success_probability(X)[0]) > 0.5
+        assert model.success_probability(X)[0].item() > 0.5
     elif importlib.util.find_spec("botorch") is None:
         said = ""
         try:
