@@ -32,5 +32,5 @@ def test_no_number_is_a_crash() -> None:
 
 @pytest.mark.parametrize("value", [torch.tensor(True), torch.tensor([1.0, 2.0])])
 def test_anything_but_a_number_is_refused(value: torch.Tensor) -> None:
-    with pytest.raises(InputError, match="`objective` must be a number or crashbo.CRASHED"):
+    with pytest.raises(InputError, match=r"`objective` must be a number or crashbo\.CRASHED"):
         check_outcome(value, {"reach": 1.0}, [Constraint("reach")])
