@@ -4,8 +4,8 @@ import math
 from dataclasses import fields, replace
 
 import pytest
-
 from benchmarks.numbers import SKIPPED, relative, settings
+
 from crashbo.numbers import NUMBERS
 
 
