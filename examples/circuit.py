@@ -21,11 +21,11 @@ import matplotlib.pyplot as plt
 
 
 def shell(command):
-    """Run a command as a terminal does, and show what it says."""
+    """Run a command and show its output, as a terminal does."""
     words = command.replace("crashbo ", f"{sys.executable} -m crashbo ", 1)
     plain = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}  # which notebooks set
-    done = subprocess.run(words, shell=True, capture_output=True, text=True, env=plain)
-    print(f"$ {command}\n{done.stdout}{done.stderr}", end="")
+    done = subprocess.run(words, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=plain)
+    print(f"$ {command}\n{done.stdout}", end="")
 
 
 shell("cat flyback/space.yaml")
