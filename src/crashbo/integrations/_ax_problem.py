@@ -11,7 +11,6 @@ from crashbo.errors import InputError
 from crashbo.outcome import Constraint
 from crashbo.space import Categorical, Float, Int, Parameter, Space
 
-
 _TOLERANCE = 1e-8  # of an equality, as in Ax
 
 
