@@ -141,6 +141,15 @@ def test_a_budget_of_nothing_needs_a_known_success():
     assert optimizer.best().mean < bowl({"x": 0.3, "y": 0.4}) + 1e-6
 
 
+def test_with_a_budget_and_a_known_success_the_models_decide_at_once():
+    """A quasi-random design would spend a small budget before anything is known."""
+    for budget, mode in ((None, "initial"), (2, "gain")):
+        optimizer = Optimizer(SQUARE, options=Options(crash_budget=budget))
+        optimizer.tell({"x": 0.3, "y": 0.4}, 1.0)
+        assert DefaultStrategy().suggest(optimizer.history).mode == mode
+    assert DefaultStrategy().suggest(Optimizer(SQUARE, options=Options(crash_budget=2)).history).mode == "initial"
+
+
 def test_less_risk_means_fewer_crashes():
     def edge(params):  # the optimum lies on the edge of the crashes
         return None if params["x"] + params["y"] > 1.2 else -params["x"] - params["y"]

@@ -17,6 +17,8 @@ from benchmarks.suite.methods.base import Sequential, worst
 from benchmarks.suite.problem import Problem
 from crashbo.space import Categorical
 
+_CHALLENGERS, _SEARCHES = 500, 4  # half of SMAC's own numbers, so that a hundred runs take minutes
+
 
 class Smac(Sequential):
     """Crashed trials are told as such, with the worst cost so far as crash cost, kept up to date.
@@ -42,6 +44,9 @@ class Smac(Sequential):
                 scenario,
                 _never_called,
                 initial_design=BlackBoxFacade.get_initial_design(scenario, n_configs=0),
+                acquisition_maximizer=BlackBoxFacade.get_acquisition_maximizer(
+                    scenario, challengers=_CHALLENGERS, local_search_iterations=_SEARCHES
+                ),
                 logging_level=False,
             )
         self._crashes: list[TrialInfo] = []

@@ -47,7 +47,8 @@ class DefaultStrategy:
     def _begins(self, history: History) -> bool:
         """Whether the quasi-random design goes on: at first, and while nothing has succeeded.
 
-        A budget that is spent ends it: from then on only what is known to succeed is worth a look.
+        A crash budget ends it as soon as something has succeeded: the design does not know what a crash is worth, and
+        from then on the models do.
         """
         succeeded = not history.failed.all()
         if budget_left(history.failed.tolist(), history.options) == 0:
@@ -58,6 +59,8 @@ class DefaultStrategy:
                 f"{history.options.crash_budget}, and no trial has. Give a point that is known to succeed "
                 "(`initial_points`, or tell a trial of it), or a larger budget."
             )
+        if history.options.crash_budget is not None and succeeded and len(history.trials):
+            return False
         made = len(history.trials) + len(history.pending)
         return made < initial_count(history) or all(trial.crashed for trial in history.trials)
 
