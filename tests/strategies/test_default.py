@@ -5,11 +5,13 @@ import pytest
 
 from crashbo import CRASHED, VIOLATED, Constraint, FixedModel, InputError, Options
 from crashbo.history import History
+from crashbo.numbers import NUMBERS
 from crashbo.optimizer import Optimizer
 from crashbo.outcome import Trial
 from crashbo.space import Categorical, Float, Int, Space
 from crashbo.strategies.averaged import output_block
 from crashbo.strategies.default import DefaultStrategy
+from crashbo.strategies.price import crash_price
 
 SQUARE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 
@@ -148,6 +150,21 @@ def test_with_a_budget_and_a_known_success_the_models_decide_at_once():
         optimizer.tell({"x": 0.3, "y": 0.4}, 1.0)
         assert DefaultStrategy().suggest(optimizer.history).mode == mode
     assert DefaultStrategy().suggest(Optimizer(SQUARE, options=Options(crash_budget=2)).history).mode == "initial"
+
+
+def test_a_high_price_does_not_make_a_useless_trial_the_best():
+    """After many crashes a known success is the safest point, but repeating it gains nothing."""
+    rng = np.random.default_rng(0)
+    trials = [Trial(i, {"x": float(x), "y": float(y)}, None) for i, (x, y) in enumerate(0.6 * rng.random((14, 2)))]
+    trials += [Trial(14 + i, {"x": 0.8 + 0.01 * i, "y": 0.8}, 18.0 + 0.1 * i) for i in range(4)]
+    history = History(Space(SQUARE), trials=tuple(trials), asked=len(trials))
+    strategy = DefaultStrategy()
+    score = strategy.score(history)
+    assert crash_price([trial.crashed for trial in trials], 4, history.options, NUMBERS) > 20
+    assert score.price < 20
+    chosen = strategy.suggest(history).point
+    assert score.gain(chosen[None])[0] > 1e-3
+    assert np.linalg.norm(history.points[14:] - chosen, axis=1).min() > 1e-3
 
 
 def test_less_risk_means_fewer_crashes():

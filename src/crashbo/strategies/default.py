@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from crashbo.errors import InputError
 from crashbo.history import History
+from crashbo.learning.warp import spread_of
 from crashbo.numbers import NUMBERS, Numbers
 from crashbo.strategies.averaged import Averaged, Memory, model_all, model_output
 from crashbo.strategies.base import Guess, Suggested
@@ -22,6 +23,8 @@ Array = NDArray[np.float64]
 _NEAR = 40  # trials that are looked around
 _NOISY = 0.05  # share of the costs' spread from which on noise may explain the best trial
 _TOLERANCE = 0.002  # by which a suggestion may be less likely to succeed than the safest, once a budget is spent
+_CERTAIN = 1e-3  # probability of failure below which a trial counts as free
+_SUBSTANTIAL = 0.1  # gain, in standard deviations of the costs, for which it is worth to go on
 _SAME = 1e-6  # distance below which points are one and the same
 
 
@@ -150,8 +153,24 @@ class GainScore:
 
     @cached_property
     def price(self) -> float:
+        """Of a failure, at most what the best trial with a substantial gain would pay.
+
+        Else, while there is much to gain, a trial without any gain would be the best.
+
+        Math: min(crash price, max_x gain(x) / (1 - success(x)))
+        """
         history = self.history
-        return crash_price(history.failed.tolist(), initial_count(history), history.options, self.numbers)
+        price = crash_price(history.failed.tolist(), initial_count(history), history.options, self.numbers)
+        if price >= UNAFFORDABLE:
+            return price
+        gain, success = self._first
+        counts = (gain > _SUBSTANTIAL * spread_of(self.surrogate.objective.models.block.values)) & self.fresh(
+            self.points
+        )
+        if not counts.any():
+            return price
+        worth = gain[counts] / self.norm / np.maximum(1 - success[counts], _CERTAIN)
+        return min(price, float(worth.max()))
 
     @cached_property
     def tolerated(self) -> float:
