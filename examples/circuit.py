@@ -2,11 +2,11 @@
 # # A program in any language: a circuit
 #
 # A flyback converter makes 24 V from 12 V. [Its netlist and a shell script](../../examples/flyback) simulate
-# it with ngspice (`apt install ngspice`). Three numbers are to be chosen: the inductance `lp`, the ratio of `turns`
-# and the `duty` cycle. For many of them the simulation fails: "Timestep too small", or numbers that no circuit could
-# have. Then there is no cost.
+# it with ngspice (`apt install ngspice`). Three parameters are tuned: the inductance `lp`, the ratio of `turns`
+# and the `duty` cycle. For many values the simulation fails: "Timestep too small", or results that are physically
+# impossible. Then there is no cost.
 #
-# What people do today is a sweep: simulate a grid of values and take the best that came out. `crashbo run` starts the
+# What people usually do is a sweep: simulate a grid of values and take the best. `crashbo run` starts the
 # same script, learns from the simulations that failed, and keeps everything in a file.
 
 # %%
@@ -21,18 +21,18 @@ import matplotlib.pyplot as plt
 
 
 def shell(command):
-    """Run a command as a terminal does, and show what it says."""
+    """Run a command and show its output, as a terminal does."""
     words = command.replace("crashbo ", f"{sys.executable} -m crashbo ", 1)
     plain = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}  # which notebooks set
-    done = subprocess.run(words, shell=True, capture_output=True, text=True, env=plain)
-    print(f"$ {command}\n{done.stdout}{done.stderr}", end="")
+    done = subprocess.run(words, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=plain)
+    print(f"$ {command}\n{done.stdout}", end="")
 
 
 shell("cat flyback/space.yaml")
 
 # %% [markdown]
-# The script takes the three numbers. It prints a line of JSON: the cost (deviation from 24 V plus losses, in percent)
-# and the highest voltage at the transistor, which stands 100 V.
+# The script takes the three values. It prints a line of JSON: the cost (deviation from 24 V plus losses, in percent)
+# and the highest voltage at the transistor, which must not exceed 100 V.
 
 # %%
 shell("flyback/simulate.sh 5e-5 2.5 0.45")
@@ -41,8 +41,8 @@ shell("flyback/simulate.sh 1.8e-5 4.3 0.36")
 # %% [markdown]
 # ## Tune it
 #
-# The space is in a file; `{lp}` and the others are replaced by their values. Stop it whenever you like; the same
-# command goes on.
+# The space is in a file; `{lp}`, `{turns}` and `{duty}` are replaced by their values. You can stop it at any time; the
+# same command resumes.
 
 # %%
 shell("crashbo run --space flyback/space.yaml --trials 40 -- flyback/simulate.sh {lp} {turns} {duty}")
@@ -50,7 +50,7 @@ shell("crashbo run --space flyback/space.yaml --trials 40 -- flyback/simulate.sh
 # %% [markdown]
 # ## A sweep with the same script
 #
-# Four values of each number are 64 simulations.
+# Four values of each parameter make 64 simulations.
 
 # %%
 sweep = []
@@ -64,7 +64,8 @@ print(f"{len(sweep)} simulations, {sum(row[4] for row in sweep)} failed; lowest 
 # %% [markdown]
 # ## Where both looked
 #
-# `crashbo export` writes all trials as a table. Circles are simulations with a cost (dark is good), crosses failed.
+# `crashbo export` writes all trials as a table. Circles are simulations with a cost (dark is good), crosses are those
+# that failed.
 
 # %%
 shell("crashbo export trials.csv")
@@ -97,4 +98,4 @@ plt.show()
 
 # %% [markdown]
 # `crashbo report` writes the study as a page with interactive pictures: [pictures and reports](../plots.md). [The
-# command line](../command-line.md#any-program) says how a program gets its parameters and tells its cost.
+# command line](../command-line.md#any-program) says how a program gets its parameters and reports its cost.

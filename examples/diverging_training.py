@@ -1,13 +1,12 @@
 # %% [markdown]
 # # A training run that diverges
 #
-# A small PyTorch network learns to predict the progression of diabetes (scikit-learn's diabetes data). The faster it
-# learns, the better, until the learning rate is too large and the loss becomes NaN. The best settings lie close to
+# A small PyTorch network learns to predict the progression of diabetes (scikit-learn's diabetes data). A higher
+# learning rate gives a better result, until it is too high and the loss becomes NaN. The best settings lie close to
 # that border.
 #
-# What your old tool does here: Optuna takes NaN for a failed trial and drops it, so TPE keeps trying rates that
-# diverge. A penalty of, say, 10 would have to be chosen well: the loss of runs that just hold is anything between 0.5
-# and 100.
+# What Optuna does here: a trial that returns NaN has failed and is dropped, so TPE keeps trying rates that
+# diverge. A penalty would be hard to choose: the loss of runs that barely converge is anything between 0.5 and 100.
 
 # %%
 import math
@@ -34,7 +33,7 @@ def make_network():
 
 
 # %% [markdown]
-# A run of 25 steps. Its cost is the loss on data it has not seen; a loss that is no number is a crash.
+# One run has 25 steps. Its cost is the loss on validation data; a loss of NaN is a crash.
 
 
 # %%
@@ -78,7 +77,8 @@ print(f"TPE:     lowest loss {study.best_value:.4f}, {diverged} of {len(study.tr
 # %% [markdown]
 # ## What the model believes
 #
-# Left the expected loss, right the probability that training holds. Crosses are runs that diverged.
+# On the left the expected loss, on the right the probability that training does not diverge. Crosses are runs that
+# diverged.
 
 # %%
 from crashbo import plots

@@ -2,11 +2,11 @@
 # # Models whose fits fail, with Optuna
 #
 # A support vector machine learns to tell benign from malignant tumours (scikit-learn's breast cancer data). Two
-# parameters are tuned, `C` and `gamma`. In a part of the space the solver does not finish within its iterations:
-# scikit-learn warns, and the model is not to be used. Such a fit has no score.
+# parameters are tuned, `C` and `gamma`. In a part of the space the solver does not converge within its iterations:
+# scikit-learn warns, and the model should not be used. Such a fit has no score.
 #
-# What your old tool does here: Optuna's default sampler (TPE) drops failed trials. It learns nothing from them and
-# goes on failing in the same place. With `CrashBOSampler` they count; study, storage and workers stay as they are.
+# What Optuna does here: its default sampler (TPE) drops failed trials. It learns nothing from them and
+# keeps failing in the same place. `CrashBOSampler` learns from them; study, storage and workers stay as they are.
 
 # %%
 import warnings
@@ -27,7 +27,7 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)  # a failed fit is a result h
 X, y = load_breast_cancer(return_X_y=True)
 
 # %% [markdown]
-# The objective is what an Optuna user has already, with one addition: a fit that did not converge raises
+# The objective is an ordinary Optuna objective, with one addition: a fit that did not converge raises
 # `crashbo.Crash`. Any exception named in `catch` would do; this one keeps a reason.
 
 
@@ -52,7 +52,7 @@ def tune(sampler, n_trials=30):
 
 
 # %% [markdown]
-# The same study with both samplers, three seeds each. One line differs.
+# The same study with both samplers, three seeds each. Only the sampler differs.
 
 # %%
 samplers = {"CrashBO": CrashBOSampler, "TPE": optuna.samplers.TPESampler}
@@ -62,7 +62,8 @@ for (name, seed), study in studies.items():
     print(f"seed {seed}, {name}: lowest error {study.best_value:.4f}, {failed} of {len(study.trials)} fits failed")
 
 # %% [markdown]
-# An error of 0.0018 is one tumour of 569. The samplers differ less in what they find than in what they waste.
+# An error of 0.0018 is one tumour of 569. Both samplers find models of similar quality, but with TPE more than half of
+# the fits fail.
 #
 # ## Where they looked
 #
@@ -93,6 +94,6 @@ print("Best guess:", crash_aware.sampler.best(crash_aware))
 print(crash_aware.trials[-1].user_attrs["crashbo:why"])
 
 # %% [markdown]
-# A fit that takes too long or too much memory is the same: run it in a process of its own, and raise `Crash` when it
-# is ended. See [with Optuna](../optuna.md) for what else counts as a crash, failures that should not count, and
-# workers.
+# You can treat a fit that takes too long or too much memory in the same way: run it in its own process, and raise
+# `Crash` when you have to end it. See [with Optuna](../optuna.md) for what else counts as a crash, failures that should
+# not count, and workers.

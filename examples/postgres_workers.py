@@ -2,9 +2,9 @@
 # # Four workers on PostgreSQL
 #
 # Four machines fit the support vector machine of [the Optuna tutorial](failing_fits.md) at the same time. They share
-# one database and nothing else. Each runs the same command; any of them may die.
+# one database and nothing else. Each runs the same command, and any of them may fail.
 #
-# What the old tool does here: Optuna's workers share a database too. But a failed fit teaches them nothing, two
+# What Optuna does here: its workers can share a database too. But they learn nothing from a failed fit, two
 # workers may try nearly the same values, and a worker that dies leaves its trial "running" for ever unless heartbeats
 # are set up.
 
@@ -36,8 +36,8 @@ shell("cat svc/fit.py")
 # %% [markdown]
 # ## Four workers
 #
-# The first makes the study, the others find it there. `--trials` is the number of trials of the whole study. On four
-# machines, this is one command on each.
+# The first worker creates the study, the others join it. `--trials` is the number of trials of the whole study. On four
+# machines, you run this command once on each.
 
 # %%
 command = [
@@ -58,9 +58,9 @@ for worker in workers[:3]:
     worker.wait()
 
 # %% [markdown]
-# ## What is there
+# ## The result
 #
-# All trials, those of the dead worker included: what it was trying has been offered again. No two workers tried the
+# No trial is missing: the values that the dead worker was trying have been offered again. No two workers tried the
 # same values.
 
 # %%

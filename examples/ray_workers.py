@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Many workers on Ray
 #
-# Ray Tune runs trials on all cores of a machine, or of many. CrashBO is its search algorithm: it knows which trials
-# are still under way, and learns from those that fail. The model is the support vector machine of [the Optuna
+# Ray Tune runs trials on all cores of one machine or of many. CrashBO is the search algorithm: it takes running
+# trials into account, and learns from those that fail. The model is the support vector machine of [the Optuna
 # tutorial](failing_fits.md).
 #
-# What the old tool does here: Ray's search algorithms are told of a trial that failed only that it is over. Most of
-# them forget it.
+# What Ray does here: it tells a search algorithm only that a trial has failed. Most search algorithms then ignore the
+# trial.
 
 # %%
 import logging
@@ -38,8 +38,8 @@ def fit(config):
 
 
 # %% [markdown]
-# `search.crashing` tells a crash from a lost worker: a crash is learned from, what a lost worker was trying is tried
-# again.
+# `search.crashing` tells a crash from a lost worker. CrashBO learns from a crash. What a lost worker was trying is
+# tried again.
 
 # %%
 ray.init(num_cpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
@@ -53,7 +53,7 @@ tuner = tune.Tuner(
 results = tuner.fit()
 
 # %% [markdown]
-# Ray's own table has the results; a crashed trial has no error but a reason.
+# Ray's own table has the results. A crashed trial has a reason instead of an error.
 
 # %%
 table = results.get_dataframe().sort_values("error")

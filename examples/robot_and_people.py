@@ -1,10 +1,11 @@
 # %% [markdown]
 # # A robot with people beside it
 #
-# Nobody can put this robot into a function: a person resets it, starts it, watches it and writes down what happened.
-# The study is a file. People work on it with a web page, the *console*; scripts with commands or over HTTP.
+# This robot cannot be called as a function: a person resets it, starts it, watches it and writes down what happened.
+# The study is a file. People work on it with a web page, the *console*; programs use commands or HTTP.
 #
-# What the old tool does here: a spreadsheet, the next values by feeling, and no row for the trials that failed.
+# What people usually do here: they keep a spreadsheet, choose the next values by feeling, and leave out the trials that
+# failed.
 
 # %%
 import json
@@ -19,17 +20,17 @@ import uuid
 
 
 def shell(command):
-    """Run a command as a terminal does, and show what it says."""
+    """Run a command and show its output, as a terminal does."""
     words = command.replace("crashbo ", f"{sys.executable} -m crashbo ", 1)
     plain = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}  # which notebooks set
-    done = subprocess.run(words, shell=True, capture_output=True, text=True, env=plain)
-    print(f"$ {command}\n{done.stdout}{done.stderr}", end="")
+    done = subprocess.run(words, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=plain)
+    print(f"$ {command}\n{done.stdout}", end="")
 
 
 # %% [markdown]
 # ## Make the study
 #
-# Two gains to choose, and a reach that must stay below a limit nobody knows exactly. At most six trials may crash.
+# There are two gains to tune, and a reach that must stay below an unknown limit. The budget is six crashes.
 
 # %%
 shell(
@@ -40,14 +41,14 @@ shell(
 # ## The console
 #
 # `crashbo console --open` opens the page. It shows what to try next and why, one big button for CRASHED, and what the
-# model believes. It works on a phone, too; see [the console](../console.md) for who can connect.
+# model believes. It works on a phone too; see [the console](../console.md) for who can connect.
 #
 # ![The console: next experiment, one button for a crash, and what the model believes](../images/console.png)
 #
 # ## The same without a browser
 #
-# A robot's computer, a PLC or MATLAB can use the console's HTTP interface. Here it is done in Python, with nothing
-# but the standard library. First start the console with a token of our own:
+# A robot's computer, a PLC or MATLAB can use the console's HTTP interface. This example uses Python's standard
+# library. First start the console with our own token:
 
 # %%
 token = uuid.uuid4().hex
@@ -84,8 +85,8 @@ def take(by):
 
 
 # %% [markdown]
-# Take the suggestion, run the experiment, tell what happened. This robot falls on its first trial. What was measured
-# before the fall helps.
+# Take the suggestion, run the experiment, tell the result. This robot falls on its first trial. The reach measured
+# before the fall is reported too; it helps the model.
 
 # %%
 trial = take(by="Ada")
@@ -94,7 +95,7 @@ trial = take(by="Ada")
 call("tell", {"number": trial, "objective": 0.73, "constraints": {"reach": 5.2}, "by": "Ada"})
 
 # %% [markdown]
-# Commands see the same study. Bob has tried values of his own, and Ada has mistyped her result: the right one is
+# The commands work on the same study. Bob has tried values of his own. Ada has mistyped her result: the right one is
 # 0.78.
 
 # %%
@@ -103,7 +104,7 @@ shell(f"crashbo correct {trial} 0.78 reach=5.2 --by Ada --reason 'mistyped'")
 shell("crashbo status")
 
 # %% [markdown]
-# Everything is kept: who said what, what stood there before, and why it was changed.
+# Everything is kept: who entered it, what was there before, and why it was changed.
 
 # %%
 shell(f"crashbo show {trial}")

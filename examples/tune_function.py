@@ -1,11 +1,10 @@
 # %% [markdown]
 # # Tune a function
 #
-# A controller has two gains. Where their product is large it oscillates, and the experiment has to be stopped: there
-# is no cost, only the knowledge that it crashed. Say so by raising `crashbo.Crash`, and let `crashbo.minimize` do the
-# rest.
+# A controller has two gains. Where their product is large it oscillates, and the experiment has to be stopped. Then
+# there is no cost; all you know is that it crashed. Raise `crashbo.Crash`, and `crashbo.minimize` does the rest.
 #
-# What your old tool does here: it needs a number for every trial, so you return a penalty such as 1000. The model
+# What other tools do here: they need a number for every trial, so you return a penalty such as 1000. The model
 # then has to fit a cliff that is not there, and how well the search works depends on the number you chose.
 
 # %%
@@ -23,9 +22,9 @@ space = {"kp": (0.0, 10.0), "kd": (0.1, 1.0)}
 result = crashbo.minimize(experiment, space, n_trials=20, seed=0)
 
 # %% [markdown]
-# ## What came out
+# ## The result
 #
-# The best guess is a point the model believes in: low cost, and likely enough to succeed. It comes with its
+# The best guess is where the model expects a low cost and where success is likely enough. It comes with its
 # uncertainty.
 
 # %%
@@ -44,7 +43,7 @@ for trial in result.trials[:6]:
 # ## What the model believes
 #
 # On the left the expected cost, on the right the probability that a trial succeeds. Circles are trials with a cost,
-# crosses are crashes. Nobody told the model where the border is: kp kd = 3.
+# crosses are crashes. The border, kp kd = 3, was learned from the trials.
 
 # %%
 from crashbo import plots
@@ -60,7 +59,7 @@ print(result.optimizer.crash_relation)
 # %% [markdown]
 # ## Ask and tell
 #
-# If your experiment cannot be a function, keep the loop yourself: ask for the next trial, run it, tell what happened.
+# If your experiment cannot be a function, write the loop yourself: ask for the next trial, run it, tell the result.
 
 # %%
 optimizer = crashbo.Optimizer(space, seed=0)

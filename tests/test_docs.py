@@ -53,7 +53,8 @@ def test_an_outdated_output_is_noticed_and_renewed() -> None:
     assert not ran[0].is_right
     renewed = outputs.renewed(page, ran)
     assert "a 0.5" in renewed
-    assert outputs.run_blocks(renewed.replace("0.5\n```", "0.6\n```"), "page")[0].is_right  # decimals may differ
+    assert outputs.run_blocks(renewed.replace("0.5\n```", "0.6\n```"), "page")[0].is_right  # may differ a little
+    assert not outputs.run_blocks(renewed.replace("0.5\n```", "0.7\n```"), "page")[0].is_right
 
 
 def test_the_readme_shows_code_by_line_30() -> None:

@@ -31,7 +31,7 @@ def _command(command: typer.core.TyperCommand, name: str) -> str:
     rows = [_row(parameter, context) for parameter in command.params if not getattr(parameter, "hidden", False)]
     rows = [row for row in rows if row]
     if rows:
-        parts.append("\n".join(["| | | default |", "|---|---|---|", *rows]))
+        parts.append("\n".join(["| option | what it does | default |", "|---|---|---|", *rows]))
     return "\n\n".join(parts)
 
 

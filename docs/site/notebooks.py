@@ -78,6 +78,8 @@ def execute(name: str) -> Any:
     notebook.metadata = {"crashbo": {"code": digest(notebook)}, "kernelspec": _kernel()}
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # times: they would differ every time
+        if cell.cell_type == "code":  # warnings are not shown, and name folders of this machine
+            cell.outputs = [one for one in cell.outputs if one.get("name") != "stderr"]
     return notebook
 
 

@@ -1,7 +1,7 @@
 """Outputs shown on pages are those of the code above them: `python docs/site/outputs.py` checks, `--write` renews them.
 
-A block of Python is run; a block of text that follows it at once is what it printed. Blocks of a page share names.
-Numbers with a decimal point may differ between machines; everything else may not.
+A block of Python is run; a block of text right after it is what it printed. Blocks of a page share names.
+Numbers with a decimal point may differ a little between machines: by 0.05 or a fifth. Everything else may not.
 """
 
 import argparse
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DOCS = Path(__file__).parents[1]
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?e-?\d+|-?\d+\.\d+%?|\d+ ?%")
 _BLOCKS = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n^```text\n(?P<shown>.*?)^```\n)?", re.S | re.M)
 
 
@@ -34,13 +35,30 @@ class Ran:
     @property
     def is_right(self) -> bool:
         """Whether the page shows what the code printed."""
-        return self.shown is None or words(self.shown) == words(self.printed)
+        if self.shown is None:
+            return True
+        near = all(map(are_near, numbers(self.shown), numbers(self.printed)))
+        return near and words(self.shown) == words(self.printed)
 
 
 def words(text: str) -> list[str]:
     """A text without its spacing and without numbers that may differ between machines."""
-    text = re.sub(r"^Crashes are .*$", "Crashes are #", text, flags=re.M)  # the likeliest first: near ties may swap
-    return re.sub(r"-?\d+(\.\d+)?e-?\d+|-?\d+\.\d+%?|\d+ ?%", "#", text).split()
+    return _NUMBER.sub("#", _without_causes(text)).split()
+
+
+def numbers(text: str) -> list[float]:
+    """The numbers of a text that may differ between machines; percentages as shares."""
+    found = [match[0] for match in _NUMBER.finditer(_without_causes(text))]
+    return [float(one.rstrip("% ")) / (100 if one.endswith("%") else 1) for one in found]
+
+
+def are_near(shown: float, printed: float) -> bool:
+    """Whether two numbers may be the same on two machines."""
+    return abs(shown - printed) <= 0.05 + 0.2 * abs(shown)
+
+
+def _without_causes(text: str) -> str:
+    return re.sub(r"^Crashes are .*$", "Crashes are #", text, flags=re.M)  # the likeliest first: near ties may swap
 
 
 def run_blocks(text: str, name: str) -> list[Ran]:
@@ -67,7 +85,7 @@ def renewed(text: str, ran: list[Ran]) -> str:
 
     def renew(match: re.Match[str]) -> str:
         one = next(results)
-        return match[0] if one.is_right else match[0].replace(f"```text\n{one.shown}", f"```text\n{one.printed}")
+        return match[0].replace(f"```text\n{one.shown}", f"```text\n{one.printed}")
 
     return _BLOCKS.sub(renew, text)
 

@@ -1,12 +1,12 @@
-"""The errors CrashBO raises: one base, each child also a builtin type."""
+"""The errors that CrashBO raises. All derive from `CrashBOError`, and each also from a builtin exception."""
 
 
 class CrashBOError(Exception):
-    """Base of every error raised on purpose by CrashBO."""
+    """Base class of all errors of CrashBO."""
 
 
 class InputError(CrashBOError, ValueError):
-    """An argument breaks its rule: a value, a shape or a range."""
+    """An argument has a wrong value, shape or range."""
 
 
 class NumericalError(CrashBOError, ArithmeticError):
@@ -14,4 +14,4 @@ class NumericalError(CrashBOError, ArithmeticError):
 
 
 class MissingExtraError(CrashBOError, ImportError):
-    """Something that an optional dependency brings was used without it."""
+    """A feature needs an extra that is not installed."""

@@ -38,7 +38,7 @@ class Ledger:
 
     @property
     def direction(self) -> Direction:
-        """Of the objective."""
+        """Direction of the objective: "minimize" or "maximize"."""
         return self.settings.direction
 
     @property
@@ -53,7 +53,7 @@ class Ledger:
 
     @property
     def seed(self) -> int:
-        """Of everything random."""
+        """Seed of everything random."""
         return self.settings.seed
 
     @property
@@ -63,31 +63,31 @@ class Ledger:
 
     @property
     def pending(self) -> tuple[Suggestion, ...]:
-        """Suggestions that are out: asked, not told."""
+        """Suggestions that were asked for and not told yet."""
         return tuple(self._pending.values())
 
     @property
     def errors(self) -> tuple[Failure, ...]:
-        """Suggestions that ended in an error of the program itself; they stay pending, so as not to come again."""
+        """Suggestions on which the program failed with an error; they stay pending and are not suggested again."""
         with self._lock:
             return tuple(Failure(dict(self._pending[number]), words) for number, words in self._errors.items())
 
     def tell(self, params: Mapping[str, Any], objective: Any, *, reason: str = "", **constraints: Any) -> Trial:
-        """Record a trial, asked for or not.
+        """Record the result of a trial; the trial need not come from `ask`.
 
         Args:
-            params: what was tried; a suggestion, or any params in the space.
-            objective: its cost, or `crashbo.CRASHED`; None, NaN, infinity and beyond 1e100 are crashes too.
-            reason: of a crash, in words.
+            params: what was tried: a suggestion, or any params in the space.
+            objective: the cost, or `crashbo.CRASHED`. None, NaN, infinity and numbers beyond 1e100 are crashes too.
+            reason: reason of a crash, in words.
             constraints: value or `crashbo.VIOLATED` per constraint; may be left out after a crash.
 
         Raises:
-            InputError: and nothing is recorded.
+            InputError: if something is wrong; then nothing is recorded.
         """
         return self.record(params, check_outcome(objective, constraints, self.constraints, reason))
 
     def record(self, params: Mapping[str, Any], outcome: Outcome) -> Trial:
-        """Record a trial whose outcome is checked already."""
+        """Record a trial whose outcome has been checked already."""
         checked = self.space.validate(params)
         with self._lock:
             number = self._number_of(params, checked)
@@ -98,16 +98,16 @@ class Ledger:
             return trial
 
     def correct(self, number: int, objective: Any = _KEPT, *, reason: str | None = None, **constraints: Any) -> Trial:
-        """Change what a finished trial ended in; what is not given stays as it was.
+        """Correct the result of a finished trial; what is not given stays as it was.
 
         Args:
-            number: of the trial.
-            objective: its cost, or `crashbo.CRASHED`.
-            reason: of a crash, in words.
-            constraints: value or `crashbo.VIOLATED`.
+            number: number of the trial.
+            objective: the right cost, or `crashbo.CRASHED`.
+            reason: reason of a crash, in words.
+            constraints: value or `crashbo.VIOLATED` per constraint.
 
         Raises:
-            InputError: and nothing is changed.
+            InputError: if something is wrong; then nothing is changed.
         """
         with self._lock:
             index = self._index(number)
@@ -122,7 +122,7 @@ class Ledger:
             return changed
 
     def remove(self, number: int) -> Trial:
-        """Take a finished trial out, as if it had never been told; the others keep their numbers."""
+        """Remove a finished trial, as if it had never been told; the others keep their numbers."""
         with self._lock:
             return self._trials.pop(self._index(number))
 

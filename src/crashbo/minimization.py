@@ -30,17 +30,17 @@ _INTERRUPTED = "interrupted"
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """A finished optimization.
+    """The result of `minimize`.
 
     Attributes:
-        best: the best guess; None without any trial.
-        trials: all of them, in order.
-        n_crashes: trials without a cost.
+        best: the best guess of the models; None without any trial.
+        trials: all finished trials, in order.
+        n_crashes: number of trials without a cost.
         thresholds: the most probable limits; `optimizer.limits` has their standard deviations too.
-        interrupted: whether it was stopped before all trials.
-        optimizer: to go on with.
-        errors: points on which the function itself failed; they count neither as crashes nor as results.
-        stopped: why it ended before all trials, in words; "" if it did not.
+        interrupted: whether the run ended before all trials.
+        optimizer: the optimizer of the run, to continue or to look at its models.
+        errors: points on which the function failed with an error that is not a crash.
+        stopped: why the run ended early, in words; "" if it did not.
     """
 
     best: Best | None
@@ -54,11 +54,11 @@ class Result:
 
     @property
     def best_trial(self) -> Trial | None:
-        """The best trial seen that did not fail; None without one. `best` is the guess of the models."""
+        """The best trial that did not fail; None without one. `best` is the guess of the models."""
         return self.optimizer.best_trial
 
     def to_dataframe(self) -> "pandas.DataFrame":
-        """All trials as a data frame of pandas, a row each; see `crashbo.report.result`."""
+        """All trials as a pandas data frame, one row per trial."""
         from crashbo.report.result import to_dataframe
 
         return to_dataframe(self)
@@ -107,39 +107,38 @@ def minimize(
 ) -> Result:
     """Minimise an experiment that can crash (or maximise, with `direction="maximize"`).
 
-    Ctrl-C stops it and returns what is finished. With `state`, every trial is on disk before the
-    next begins, and the same call goes on where it stopped.
+    Ctrl-C stops the run and returns what is finished. With `state`, every trial is on disk before the
+    next begins, and the same call resumes the run.
 
-    An exception in `rollout` that is neither a `Crash` nor in `catch` ends it and loses nothing: it is raised with the
-    attribute `result`, which has all finished trials, and the point is recorded among `errors`; the same call then
-    tries another one.
+    An exception in `rollout` that is neither a `Crash` nor in `catch` ends the run. It is raised with the
+    attribute `result`, which has all finished trials. The point is recorded in `errors` and not tried again.
 
     Args:
-        rollout: takes params; returns a cost, or a mapping {"objective": .., constraint: ..}, or
-            `CRASHED`, or raises `Crash`. None, NaN, infinity and beyond 1e100 are crashes too.
+        rollout: your experiment. It takes params and returns a cost, a mapping {"objective": .., constraint: ..} or
+            `CRASHED`, or raises `Crash`. None, NaN, infinity and numbers beyond 1e100 are crashes too.
         space: the parameters; not needed with `optimizer`.
-        n_trials: in total, those already told included.
-        constraints: as of `Optimizer`.
-        direction: as of `Optimizer`.
-        seed: as of `Optimizer`.
-        risk: as of `Options`; all other names of options may be given here too.
-        crash_budget: as of `Options`.
-        initial_points: as of `Optimizer`.
-        catch: exceptions of `rollout` that are crashes, with their words as the reason.
+        n_trials: total number of trials, including those already told.
+        constraints: see `Optimizer`.
+        direction: see `Optimizer`.
+        seed: see `Optimizer`.
+        risk: see `Options`. All other options may be given by name too.
+        crash_budget: see `Options`.
+        initial_points: see `Optimizer`.
+        catch: exceptions of `rollout` that count as crashes; their text is the reason.
         timeout: seconds after which no further trial begins.
-        max_failures: stop once so many trials have failed. `crash_budget` makes the search careful instead.
-        patience: stop once so many trials in a row were no better than the best one seen.
-        n_jobs: trials at the same time; -1: one per core.
-        processes: run each trial in a process of its own instead of a thread: `rollout` must be importable, and a
-            process that dies is a `ChildProcessError`, a crash if `catch` has that.
-        state: file to keep the state in, and to resume from if it exists. One of another problem is refused, and so
-            is one that cannot be written, before the first trial.
-        callbacks: called after every trial with optimizer and trial; True stops.
-        progress: show a bar; None: in a notebook, and where standard error is a terminal.
-        optimizer: to use instead of a new one, with its own settings.
-        strategy: as of `Optimizer`.
-        acquisition: as of `Optimizer`.
-        options: all of `Options` together. They learn `n_trials`.
+        max_failures: end the run after this many failed trials. (`crash_budget` makes the search careful instead.)
+        patience: end the run after this many trials in a row without an improvement.
+        n_jobs: number of trials at the same time; -1: one per core.
+        processes: run each trial in its own process instead of a thread. `rollout` must be importable. A
+            process that dies raises `ChildProcessError`, which is a crash if `catch` includes it.
+        state: file to save the state in, and to resume from if it exists. A file of another problem, or one
+            that cannot be written, is refused before the first trial.
+        callbacks: called with optimizer and trial after every trial; return True to stop.
+        progress: show a progress bar; None: in notebooks and terminals.
+        optimizer: an existing optimizer to use, with its own settings.
+        strategy: see `Optimizer`.
+        acquisition: see `Optimizer`.
+        options: all options together; `n_trials` is filled in.
         more: other options by name.
     """
     if isinstance(n_trials, bool) or not isinstance(native(n_trials), int) or n_trials < 1:

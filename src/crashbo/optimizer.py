@@ -27,10 +27,10 @@ from crashbo.threads import few_threads
 
 
 class Optimizer(Ledger):
-    """Suggests trials (`ask`), learns from them (`tell`), and gives the best guess (`best`).
+    """Suggests trials (`ask`), learns from their results (`tell`), and gives the best guess (`best`).
 
-    The same settings, seed and history give the same suggestions, in whatever process. Threads may share one: every
-    call takes a lock, so no number and no point is given out twice.
+    The same settings, seed and trials give the same suggestions, in any process. Several threads may share one
+    optimizer: every call takes a lock, so no point is suggested twice.
     """
 
     def __init__(
@@ -49,12 +49,13 @@ class Optimizer(Ledger):
 
         Args:
             space: the parameters.
-            constraints: outputs beside the objective that must stay below a limit; a name alone has an unknown one.
+            constraints: outputs besides the objective that must stay below a limit. A name alone means that the limit
+                is unknown.
             direction: "minimize" or "maximize".
             strategy: "default", "paper", or an object of your own (see `crashbo.strategies.base.Strategy`).
-            acquisition: of the paper's strategy: "mes", "mesco", or "auto", mESCO with constraints and mES without.
-            seed: same seed, same suggestions; None: drawn anew.
-            initial_points: suggested first, in this order.
+            acquisition: for the paper's strategy: "mes", "mesco", or "auto" (mESCO with constraints, mES without).
+            seed: the same seed gives the same suggestions; None: a random seed.
+            initial_points: points to suggest first, in this order.
             options: how to search.
         """
         settings = Settings.check(constraints, direction, strategy, acquisition, seed, options)
@@ -68,7 +69,7 @@ class Optimizer(Ledger):
 
     @property
     def history(self) -> History:
-        """Everything that strategies decide from, frozen."""
+        """Settings, trials and pending suggestions, frozen: what strategies decide from."""
         with self._lock:
             return History(
                 self.space,
@@ -84,7 +85,7 @@ class Optimizer(Ledger):
 
     @property
     def sign(self) -> float:
-        """1, or -1 if the objective is maximised: what costs are multiplied with before they are modelled."""
+        """1, or -1 if the objective is maximised. Costs are multiplied by it before they are modelled."""
         return self.history.sign
 
     @property
@@ -97,13 +98,13 @@ class Optimizer(Ledger):
     # --- what the models say -----------------------------------------------------------------
 
     def surrogate(self) -> Surrogate:
-        """The models of all outputs for what has been told so far (the objective minimised)."""
+        """The models of all outputs, given all trials so far (the objective minimised)."""
         history = self.history
         with few_threads(len(history.trials)):
             return self.strategy.surrogate(history)
 
     def score(self) -> Score:
-        """What the next suggestion maximises once the initial points are out."""
+        """The score that the next suggestion maximises, after the initial points."""
         history = self.history
         with few_threads(len(history.trials)):
             return self.strategy.score(history)
@@ -122,12 +123,12 @@ class Optimizer(Ledger):
 
     @property
     def relation(self) -> Relation | None:
-        """What crashes have to do with the objective, as probabilities; None while unknown."""
+        """How crashes are related to the objective, as probabilities; None while unknown."""
         return self.surrogate().relation if self._trials and self.space.dimension else None
 
     @property
     def crash_relation(self) -> str:
-        """What crashes have to do with the objective, in words."""
+        """How crashes are related to the objective, in words."""
         return describe_relation(self.relation, self.direction)
 
     def _limits(self, surrogate: Surrogate, history: History) -> dict[str, Limit]:
@@ -149,7 +150,7 @@ class Optimizer(Ledger):
     @overload
     def ask(self, n: int) -> list[Suggestion]: ...
     def ask(self, n: int | None = None) -> Suggestion | list[Suggestion]:
-        """Suggest the next trial, or `n` planned together; pending ones are taken into account."""
+        """Suggest the next trial, or `n` trials planned together. Pending trials are taken into account."""
         if n is None:
             return self._ask_one()
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
@@ -206,11 +207,11 @@ class Optimizer(Ledger):
 
     @property
     def initial(self) -> int:
-        """Trials before the models decide."""
+        """Number of initial trials, before the models decide."""
         return max(initial_count(self.history), len(self.initial_points))
 
     def copy(self) -> "Optimizer":
-        """An optimizer of its own in the same state, which need not learn anew what this one has learned."""
+        """A copy in the same state, which need not learn again what this one has learned."""
         with self._lock:
             other = object.__new__(Optimizer)
             vars(other).update(vars(self))
@@ -220,7 +221,7 @@ class Optimizer(Ledger):
             return other
 
     def with_pending(self, params: Sequence[Mapping[str, Any]]) -> "Optimizer":
-        """A copy to which more points are under way."""
+        """A copy with more pending points."""
         other = self.copy()
         for number, one in enumerate(params):
             other._pending[-1 - number] = Suggestion(self.space.validate(one), -1 - number, Reason("given"))
@@ -234,9 +235,9 @@ class Optimizer(Ledger):
     # --- best --------------------------------------------------------------------------------
 
     def best(self) -> Best:
-        """Return the best guess: a low expected objective where success is likely enough.
+        """Return the best guess: the best expected objective where success is likely enough.
 
-        While nothing is safe enough, the point most likely to succeed, and `feasible` says so.
+        While no point is safe enough, this is the point most likely to succeed, and `feasible` is False.
         """
         if not self.space.dimension:
             return self._only_guess()
@@ -263,7 +264,7 @@ class Optimizer(Ledger):
 
     @property
     def saved(self) -> Saved:
-        """The whole state, frozen; `restore` continues exactly where this stands."""
+        """The whole state, frozen; `restore` continues exactly from here."""
         with self._lock:
             trials, pending = tuple(self._trials), tuple(self._pending.values())
             return Saved(
@@ -272,7 +273,7 @@ class Optimizer(Ledger):
 
     @classmethod
     def restore(cls, saved: Saved) -> "Optimizer":
-        """An optimizer in a state that another one had."""
+        """Return an optimizer in a state that was saved."""
         optimizer = cls(saved.space, **vars(saved.settings), initial_points=saved.initial_points)
         optimizer._trials, optimizer._asked = list(saved.trials), saved.asked
         optimizer._pending = {one.number: one for one in saved.pending}
@@ -280,7 +281,7 @@ class Optimizer(Ledger):
         return optimizer
 
     def to_json(self) -> dict[str, Any]:
-        """The whole state as plain JSON; `from_json` continues exactly where this stands."""
+        """The whole state as plain JSON; `from_json` continues exactly from here."""
         return _files().to_json(self.saved)
 
     @classmethod
@@ -289,20 +290,20 @@ class Optimizer(Ledger):
 
         Args:
             state: what `to_json` returned.
-            strategy: the object, if it was one of your own.
+            strategy: your strategy object, if you used one of your own.
 
         Raises:
-            InputError: that names the field which is wrong.
+            InputError: if a field is wrong; the message names it.
         """
         return cls.restore(_files().from_json(state, strategy))
 
     def save(self, path: str | Path) -> None:
-        """Write the state to a file, whole or not at all; when this returns it is on the disk."""
+        """Write the state to a file, completely or not at all. When this returns, it is on the disk."""
         _files().write_file(Path(path), self.saved)
 
     @classmethod
     def load(cls, path: str | Path, *, strategy: Strategy | None = None) -> "Optimizer":
-        """Read a state written by `save`; `strategy` is the object, if it was one of your own."""
+        """Read a state written by `save`; `strategy` is your strategy object, if you used one of your own."""
         return cls.restore(_files().read_file(Path(path), strategy))
 
 

@@ -16,10 +16,10 @@ _SAMPLERS = ("pathwise", "virtual")
 
 @dataclass(frozen=True)
 class FixedModel:
-    """Hyperparameters of an output that stay as they are, in the output's own units.
+    """Fixed hyperparameters of an output, in the output's own units.
 
     Attributes:
-        lengthscale: in the unit cube, one for all inputs.
+        lengthscale: one for all inputs, in the unit cube.
         variance: prior variance around 0.
         noise_std: standard deviation of the noise.
         threshold_prior: mean and standard deviation of the threshold's hyperprior; None: maximum likelihood.
@@ -45,23 +45,25 @@ class Options:
     """How the optimizer searches; the defaults need no tuning.
 
     Attributes:
-        initial: quasi-random trials before the models decide; None: 2 d, at least 3, at most 10.
-        random_start: draw the initial trials uniformly instead (the paper's way).
-        delta: accepted probability of failure of the best guess, and of the paper's mode switch.
-        risk: share of trials that may fail. Each failure makes the next one dearer, each success cheaper, so that the
-            share of failures tends to this; 1 takes every risk that seems worth it.
-        crash_budget: how many trials may fail in the whole run, the initial ones included; None: no such limit. No
-            promise: a surprise can always crash.
-        n_trials: how many trials the run will have, where that is known: the budget is spread over those left, and the
-            last ones gamble no more.
-        crashes: what a crash says about the cost. "absorb": it is a high cost (the paper's way); "separate": nothing;
-            "auto" or "coupled": learn it from the trials.
-        fixed: hyperparameters that are not learned, by output ("objective" or a constraint).
-        samples: of the minimum, for mES and mESCO (paper's strategy).
-        sampler: of the minimum: "virtual" evaluations as in the paper, or "pathwise" (paper's strategy).
-        starts: random points at the lowest of which a virtual sample's local search begins; 1 is as printed, and biased
-            upwards (paper's strategy).
-        raw: quasi-random points looked at when a point is chosen.
+        initial: number of quasi-random trials at the start; None: two per dimension, at least 3, at most 10.
+        random_start: draw these trials uniformly at random instead, as in the paper.
+        delta: accepted probability that the best guess fails. The paper's strategy also uses it to decide whether any
+            point is safe enough.
+        risk: share of the trials suggested by the model that may fail. Each failure raises the price of a crash, each
+            success lowers it, so that the share of failures tends to this; 1 accepts every risk that seems worth it.
+        crash_budget: how many trials may fail in the whole run, including the initial ones; None: no limit. This is
+            not a guarantee: a point that looked safe can still crash. With a budget, the initial trials end at the
+            first success.
+        n_trials: how many trials the run will have, if known. The crash budget is spread over the trials left, and the
+            last trials take less risk.
+        crashes: what a crash says about the cost. "absorb": it is a high cost, as in the paper; "separate": nothing;
+            "auto" or "coupled": learned from the trials.
+        fixed: fixed hyperparameters, by output ("objective" or the name of a constraint).
+        samples: number of samples of the minimum, for mES and mESCO (paper's strategy).
+        sampler: how the minimum is sampled: by "virtual" evaluations (the paper) or "pathwise" (paper's strategy).
+        starts: number of random points, the lowest of which starts the local search of a virtual sample; 1 is the
+            paper's value, which overestimates the minimum (paper's strategy).
+        raw: number of quasi-random points evaluated when a point is chosen.
     """
 
     initial: int | None = None

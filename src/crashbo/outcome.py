@@ -24,14 +24,16 @@ class Label(Enum):
 
 
 CRASHED = Label.CRASHED
+"""The trial crashed and has no cost: `tell(params, CRASHED)`."""
 VIOLATED = Label.VIOLATED
+"""A constraint broke its limit, and its value was not seen: `tell(params, 0.7, reach=VIOLATED)`."""
 
 
 class Crash(CrashBOError, RuntimeError):  # noqa: N818 (the public name says what happened)
     """Raise this in an experiment that crashed: `raise Crash("fell", reach=11.2)`.
 
     Args:
-        reason: in words, kept with the trial.
+        reason: the reason in words, kept with the trial.
         values: constraint values measured before the crash, or `VIOLATED`.
     """
 
@@ -43,12 +45,11 @@ class Crash(CrashBOError, RuntimeError):  # noqa: N818 (the public name says wha
 
 @dataclass(frozen=True)
 class Constraint:
-    """A constraint g(x) <= threshold beside the objective.
+    """A quantity besides the objective that must stay at or below a limit.
 
     Attributes:
-        name: as used in `tell`.
-        threshold: the limit, None if unknown: then the value is seen only while satisfied, and the
-            limit is learned.
+        name: its name, as used in `tell`.
+        threshold: the limit. None: it is unknown and learned; the value is seen only while it stays below.
     """
 
     name: str
@@ -70,11 +71,11 @@ class Trial:
     """One finished trial.
 
     Attributes:
-        number: in the order told.
+        number: number of the trial, in the order told.
         params: what was tried.
-        objective: its cost, None if it crashed.
-        constraints: value, or None where violated; a name is missing where nothing was seen.
-        reason: of the crash, in words.
+        objective: the cost; None if it crashed.
+        constraints: values by name; None means violated, a missing name means that nothing was seen.
+        reason: reason of the crash, in words.
     """
 
     number: int
@@ -85,12 +86,12 @@ class Trial:
 
     @property
     def crashed(self) -> bool:
-        """Whether there is no cost."""
+        """Whether the trial has no cost."""
         return self.objective is None
 
     @property
     def failed(self) -> bool:
-        """Whether it crashed or a constraint was violated, as far as the trial alone tells; see `failed_under`."""
+        """Whether it crashed or a constraint is labelled as violated; `failed_under` checks known limits too."""
         return self.crashed or None in self.constraints.values()
 
     def failed_under(self, constraints: Sequence[Constraint]) -> bool:
@@ -104,11 +105,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class Failure:
-    """A point whose trial ended in an error of the program itself: neither a crash nor a result.
+    """A point on which the program failed with an error: neither a crash nor a result.
 
     Attributes:
         params: what was tried.
-        error: in words.
+        error: the error, in words.
     """
 
     params: Mapping[str, Any]

@@ -21,10 +21,10 @@ _LARGEST_INT = 2**40  # up to here double precision tells the cells of a grid ap
 
 @dataclass(frozen=True)
 class Float:
-    """A real number in [low, high], on a log scale or on the grid low, low + step, ... if asked.
+    """A real number in [low, high]; with `log` on a log scale, with `step` on the grid low, low + step, ...
 
-    With low = high it is a constant. A value comes back from the unit cube to within rounding: about
-    1e-15 of the larger bound, on a log scale about 1e-13 of itself; the bounds and grid values exactly.
+    With low = high it is a constant. Converting a value to the unit cube and back changes it by rounding only: about
+    1e-15 of the larger bound, or 1e-13 of the value on a log scale. Bounds and grid values come back exactly.
     """
 
     low: float
@@ -51,7 +51,7 @@ class Float:
 
     @cached_property
     def size(self) -> float:
-        """The number of distinct values, infinity for a continuum."""
+        """The number of distinct values; infinity if continuous."""
         if self.low == self.high:
             return 1
         return math.inf if self.step is None else int((_exact(self.high) - _exact(self.low)) // _exact(self.step)) + 1
@@ -92,9 +92,10 @@ class Float:
 
 @dataclass(frozen=True)
 class Int:
-    """An integer among low, low + step, ... up to high, or on a log scale; with low = high a constant.
+    """An integer among low, low + step, ... up to high; with `log` on a log scale. With low = high it is a constant.
 
-    Each integer owns a cell of [0, 1]: all of one width, or from log(k - 1/2) to log(k + 1/2).
+    Each integer k has a cell of [0, 1]: all cells have the same width, or on a log scale reach from log(k - 1/2) to
+    log(k + 1/2).
     """
 
     low: int
@@ -145,9 +146,9 @@ class Int:
 
 @dataclass(frozen=True)
 class Categorical:
-    """One of several unordered choices, each None, a bool, a number or a string; one alone is a constant.
+    """One of several unordered choices: None, bools, numbers or strings. A single choice is a constant.
 
-    Numbers are compared by value and apart from bools: 1 and 1.0 are the same choice, 1 and True are not.
+    Numbers are compared by value, but differ from bools: 1 and 1.0 are the same choice, 1 and True are not.
     """
 
     choices: Sequence[Value]

@@ -25,7 +25,7 @@ Controller = TypeVar("Controller")
 
 
 class Phase(Enum):
-    """Where a trial stands."""
+    """The phase of a monitored trial."""
 
     TRYING = "trying"
     RECOVERING = "recovering"
@@ -38,11 +38,11 @@ class SafetyMonitor:
     """Limits on signals, by name. A missing or NaN signal counts as beyond every limit.
 
     Attributes:
-        limits: a trial fails when the size of a signal reaches its limit.
-        stops: the emergency stop is pulled when the size of a signal reaches this, in any phase.
-        reasons: what to call a limit that was reached, by signal; its name if not given.
-        calm: seconds within all limits that count as recovered.
-        patience: seconds the safe controller gets for that before the emergency stop.
+        limits: a trial fails when the absolute value of a signal reaches its limit.
+        stops: the emergency stop acts when the absolute value of a signal reaches this, in any phase.
+        reasons: the reason to report when a limit is reached, by signal; by default the name of the signal.
+        calm: seconds within all limits after which the robot has recovered.
+        patience: seconds that the safe controller has for this before the emergency stop.
     """
 
     limits: Mapping[str, float]
@@ -65,11 +65,11 @@ class SafetyMonitor:
             )
 
     def beyond_limit(self, signals: Mapping[str, float]) -> str | None:
-        """Return the reason of the first limit that was reached; None while all hold."""
+        """Return the reason of the first limit that was reached; None if none was."""
         return self._first(self.limits, signals)
 
     def beyond_stop(self, signals: Mapping[str, float]) -> str | None:
-        """Return the reason of the first emergency limit that was reached; None while all hold."""
+        """Return the reason of the first emergency limit that was reached; None if none was."""
         return self._first(self.stops, signals)
 
     def _first(self, bounds: Mapping[str, float], signals: Mapping[str, float]) -> str | None:
@@ -80,13 +80,13 @@ class SafetyMonitor:
 
 
 class Fallback(Generic[Controller]):
-    """One trial under a monitor: which controller acts now, and how it went.
+    """One monitored trial: which controller acts now, and what has happened.
 
     Attributes:
-        phase: TRYING the candidate; RECOVERING with the safe controller after a failure; RECOVERED,
-            the safe controller holding on; or STOPPED.
-        reason: why the trial failed, "" while it has not.
-        failed_at: time of the failure, None while there is none.
+        phase: TRYING the candidate; RECOVERING with the safe controller after a failure; RECOVERED, still
+            with the safe controller; or STOPPED.
+        reason: why the trial failed; "" if it has not.
+        failed_at: time of the failure; None if there is none.
     """
 
     def __init__(self, monitor: SafetyMonitor, candidate: Controller, safe: Controller) -> None:
@@ -109,10 +109,10 @@ class Fallback(Generic[Controller]):
         return self.phase is not Phase.TRYING
 
     def update(self, time: float, signals: Mapping[str, float]) -> Controller | None:
-        """Look at the signals and return the controller that acts now; None once stopped.
+        """Check the signals and return the controller to use now; None after a stop.
 
         Args:
-            time: in seconds, never going back.
+            time: time in seconds; never decreases.
             signals: latest readings, by name.
         """
         if self.phase is Phase.STOPPED:

@@ -66,20 +66,22 @@ class Coordinates:
 
 
 class Space(Mapping[str, Parameter]):
-    """Named parameters in a fixed order; a (low, high) tuple is short for Float(low, high).
+    """Named parameters in a fixed order.
 
-    A list of choices is short for Categorical(choices); a pair of numbers, tuple or list, is always a range.
+    `(low, high)` is short for `Float(low, high)`, and a list of choices is short for `Categorical(choices)`. A pair of
+    numbers is always a range, as a tuple and as a list.
 
-    Continuous and integer parameters take one coordinate of the unit cube, a choice among k takes k (one-hot),
-    a constant none. `coordinates` says which is which.
+    In the unit cube, a continuous or integer parameter takes one coordinate, a choice among k takes k (one-hot),
+    and a constant takes none. `coordinates` says which is which.
 
     Args:
-        parameters: by name.
-        constraints: between parameters, known ones: expressions such as "batch * width <= 4096", or functions of the
-            params that say whether they are allowed. All that is suggested satisfies them.
+        parameters: the parameters by name.
+        constraints: known constraints between parameters: expressions such as "batch * width <= 4096", or functions of
+            the params that return whether they are allowed. Every suggestion satisfies them.
 
     Raises:
-        InputError: if empty, if a name, a parameter or a constraint is not one, or if no point satisfies them.
+        InputError: if there is no parameter, if a name, a parameter or a constraint is invalid, or if no point
+            satisfies the constraints.
     """
 
     def __init__(
@@ -137,7 +139,7 @@ class Space(Mapping[str, Parameter]):
 
     @property
     def size(self) -> float:
-        """The number of distinct points, infinity if any parameter is a continuum."""
+        """The number of distinct points; infinity if any parameter is continuous."""
         sizes = [parameter.size for parameter in self.values()]
         return math.inf if math.inf in sizes else math.prod(sizes)
 
@@ -145,7 +147,7 @@ class Space(Mapping[str, Parameter]):
         """Return the params as native Python values in the order of the space.
 
         Raises:
-            InputError: names the parameter that is missing, unknown, of a wrong type or out of bounds.
+            InputError: if a parameter is missing, unknown, of a wrong type or out of bounds; the message names it.
         """
         if not isinstance(params, Mapping):
             raise InputError(f"`params` must map parameter names to values; got {params!r}. Pass a dict.")
@@ -159,13 +161,13 @@ class Space(Mapping[str, Parameter]):
         return {name: parameter.check(name, params[name]) for name, parameter in self.items()}
 
     def broken(self, params: Mapping[str, object]) -> list[str]:
-        """The constraints between parameters that valid params break, in words."""
+        """The constraints between parameters that these params break, in words."""
         if self._region is None:
             return []
         return self._region.broken(self.validate(params))
 
     def encode(self, params: Mapping[str, object]) -> Array:
-        """Return the point of the unit cube, shape `(dimension,)`, that stands for the params."""
+        """Return the params as a point of the unit cube, shape `(dimension,)`."""
         valid = self.validate(params)
         unit = np.empty(self.dimension)
         for block in self.coordinates:
@@ -173,7 +175,7 @@ class Space(Mapping[str, Parameter]):
         return unit
 
     def decode(self, unit: ArrayLike) -> dict[str, Any]:
-        """Return the params at a point of the unit cube, after rounding it; always inside the space."""
+        """Return the params at a point of the unit cube; the point is rounded to a valid one first."""
         point = self.round(unit)
         if point.ndim != 1:
             raise InputError(f"`unit` must have shape ({self.dimension},); got {point.shape}. Decode row by row.")
@@ -183,7 +185,7 @@ class Space(Mapping[str, Parameter]):
         return self._at(positions.values())
 
     def round(self, unit: ArrayLike) -> Array:
-        """Return `... x dimension` points of the unit cube moved to valid encodings, cell by cell.
+        """Round points of the unit cube, `... x dimension`, to valid encodings of integers and choices.
 
         Points outside the cube are moved to its border first.
         """
@@ -244,7 +246,8 @@ class Space(Mapping[str, Parameter]):
     def sobol(self, n: int, seed: int) -> list[dict[str, Any]]:
         """Return the first n params of a scrambled Sobol sequence, spread more evenly than `sample`.
 
-        With constraints, those of the sequence that satisfy them; where these are too few, points far from each other.
+        With constraints, only points that satisfy them; if the sequence has too few of these, points far from each
+        other.
         """
         if self._region is not None:
             return [self._at(row) for row in self._region.ordered(_count(n), seed).tolist()]

@@ -12,19 +12,20 @@ from crashbo.space import Space
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a point was suggested.
+    """Why a point was suggested; `print` it for the reason in words.
 
     Attributes:
-        mode: "initial", "given", "success" (no safe point known: look for one), "gain", or the acquisition's name.
-        value: of what was maximised; None for initial points.
-        success_probability: that nothing fails there; None for initial points.
-        thresholds: the most probable limits then.
-        relation: what crashes had to do with the objective then, as probabilities; empty while unknown.
-        seconds: the suggestion took.
-        deviations: standard deviations of those limits.
-        expected, expected_std: what the objective is expected to be there, and how sure that is; None if unknown.
-        best: of the trials so far that did not fail; None without one.
-        better: whether what is expected is better than that.
+        mode: "initial", "given" (by the user), "success" (no safe point is known, so one is looked for), "gain", or
+            the name of the acquisition function.
+        value: value of the score that was maximised; None for initial points.
+        success_probability: probability that nothing fails there; None for initial points.
+        thresholds: the most probable limits at that moment.
+        relation: causes of crashes at that moment, as probabilities (see `Relation`); empty while unknown.
+        seconds: how long the suggestion took.
+        deviations: standard deviations of the limits.
+        expected, expected_std: mean and standard deviation of the objective there, as predicted; None if unknown.
+        best: objective of the best trial so far that did not fail; None without one.
+        better: whether `expected` is better than `best`.
     """
 
     mode: str
@@ -56,7 +57,7 @@ class Reason:
 
 
 class Suggestion(dict[str, Any]):
-    """Suggested params, a plain dict that also knows its number and its reason."""
+    """Suggested params: a dict with two attributes, `number` and `why` (a `Reason`)."""
 
     def __init__(self, params: Mapping[str, Any], number: int, why: Reason) -> None:
         super().__init__(params)
@@ -69,10 +70,11 @@ class Best:
     """The best guess.
 
     Attributes:
-        params: where.
-        mean, std: of the objective there, as modelled; NaN while no trial has a cost.
-        success_probability: that nothing fails there.
-        feasible: whether that reaches 1 - delta, random crashes aside. If not, this is the likeliest to succeed.
+        params: the parameters.
+        mean, std: mean and standard deviation of the objective there, as predicted; NaN while no trial has a cost.
+        success_probability: probability that nothing fails there.
+        feasible: whether the success probability, not counting random crashes, reaches 1 - delta. If not, this is the
+            point most likely to succeed.
     """
 
     params: dict[str, Any]

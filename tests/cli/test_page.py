@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,20 @@ def test_commands_do_what_the_page_shows(page: Path, call: Call) -> None:
         ran = call(*args)
         assert ran.code == (2 if output.startswith("crashbo: ") else 0), command
         assert words(ran.out + ran.err) == words(output), command
+
+
+def test_the_run_of_a_program_is_as_shown(call: Call, tmp_path: Path) -> None:
+    found = re.search(r"```\n\$ (crashbo run .*)\n((?:.*\n)*?)```", PAGE.read_text())
+    assert found
+    for file in (DOCS.parent / "examples" / "run_any_program").iterdir():
+        shutil.copy(file, tmp_path)
+    ran = call(*shlex.split(found[1])[1:])
+    assert ran.code == 0
+    before, after = found[2].split("...\n")
+    assert words(ran.err)[: len(words(before))] == words(before)  # trials are reported on stderr
+    last, _, summary = after.partition("\n")
+    assert words(ran.err)[-len(words(last)) :] == words(last)
+    assert words(ran.out) == words(summary)
 
 
 def test_the_space_of_the_page_is_one(call: Call, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from crashbo.strategies.default import DefaultStrategy
 
 
 class Midway(DefaultStrategy):
-    """Tries the middle between the two best trials, and leaves everything else to the default strategy."""
+    """Tries the point halfway between the two best trials; everything else is the default strategy."""
 
     def suggest(self, history):
         costs = [(cost, i) for i, cost in enumerate(history.costs) if cost is not None]

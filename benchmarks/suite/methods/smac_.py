@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ConfigSpace import Categorical as Choice
-from ConfigSpace import Configuration, ConfigurationSpace, Float
+from ConfigSpace import Configuration, ConfigurationSpace, Float, Integer
 from smac import BlackBoxFacade, Scenario
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 
 from benchmarks.suite.methods.base import Sequential, worst
 from benchmarks.suite.problem import Problem
-from crashbo.space import Categorical
+from crashbo.space import Categorical, Int
 
 _CHALLENGERS, _SEARCHES = 500, 4  # half of SMAC's own numbers, so that a hundred runs take minutes
 
@@ -83,7 +83,8 @@ def _configurations(problem: Problem, seed: int) -> ConfigurationSpace:
         if isinstance(one, Categorical):
             space.add(Choice(name, items=list(one.choices)))
         else:
-            space.add(Float(name, bounds=(one.low, one.high)))
+            kind = Integer if isinstance(one, Int) else Float
+            space.add(kind(name, bounds=(one.low, one.high), log=one.log))
     return space
 
 

@@ -46,9 +46,9 @@ def apply(formula: Formula, *inputs: Tensor) -> Tensor:
 
 
 class MinValueEntropySearch(AcquisitionFunction):
-    """mES on any single-output BoTorch model, as a log value to be maximised (q = 1).
+    """mES for any BoTorch model with one output, as a log value to maximise (q = 1).
 
-    With a noise variance, the information of a noisy evaluation takes the place of that of the latent function itself
+    With a noise variance, it uses the information of a noisy evaluation instead of that of the latent function
     (`log_noisy_information`).
 
     Math: log (1/S) sum_i [ t_i phi(t_i) / (2 Phi(t_i)) - log Phi(t_i) ],  t_i = (mean(x) - minima_i) / deviation(x)
@@ -76,7 +76,7 @@ class MinValueEntropySearch(AcquisitionFunction):
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Believe pending points to return their mean, so that others become more attractive."""
+        """Assume that pending points return their mean, so that other points become more attractive."""
         self.X_pending: Tensor | None = X_pending  # type: ignore[assignment]
         self.model, self._cut = self._plain, self.minima
         if X_pending is None or not len(X_pending):
@@ -132,7 +132,7 @@ def total_log_success(constraints: Sequence[LogSuccess], X: Tensor) -> Tensor:
 
 
 class FailureAware(AcquisitionFunction):
-    """Any log-valued acquisition, weighted by the probability that all constraints hold (20).
+    """A log-valued acquisition function, weighted by the probability that all constraints hold (20).
 
     With `MinValueEntropySearch` on samples of the constrained minimum this is mESCO (22); with
     `LogExpectedImprovement` it is constrained EI.
@@ -146,12 +146,12 @@ class FailureAware(AcquisitionFunction):
     def __init__(
         self, acquisition: AcquisitionFunction | None, constraints: Sequence[LogSuccess], *, success_only: bool = False
     ) -> None:
-        """Combine.
+        """Combine an acquisition function with constraints.
 
         Args:
             acquisition: log-valued, q = 1; may be None if `success_only`.
             constraints: each maps `... x d` to a log success probability `...`.
-            success_only: the second mode: look for success first.
+            success_only: the second case above: only look for success.
         """
         model: Any = getattr(acquisition, "model", None)
         super().__init__(model=model)
@@ -161,7 +161,7 @@ class FailureAware(AcquisitionFunction):
         self.success_only = success_only or acquisition is None
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Pass pending points on to the acquisition."""
+        """Pass pending points on to the acquisition function."""
         self.X_pending: Tensor | None = X_pending  # type: ignore[assignment]
         if isinstance(self.acquisition, MinValueEntropySearch):
             self.acquisition.set_X_pending(X_pending)
@@ -187,9 +187,9 @@ def mesco(
     """mESCO (22): min-value entropy search with unknown constraints.
 
     Args:
-        model: of the objective.
+        model: model of the objective.
         minima: `S`, samples of the constrained minimum.
-        constraints: log success probabilities.
+        constraints: functions that return log success probabilities.
         success_only: whether no point is likely enough to succeed yet.
     """
     acquisition = None if success_only else MinValueEntropySearch(model, minima)
@@ -197,19 +197,18 @@ def mesco(
 
 
 def success_somewhere(constraints: Sequence[LogSuccess], candidates: Tensor, delta: float) -> bool:
-    """Whether any candidate succeeds with probability 1 - delta or more, the test in (20)."""
+    """Whether any candidate succeeds with probability 1 - delta or more: the test in (20)."""
     with torch.no_grad():
         best = total_log_success(constraints, candidates).max()
     return bool(best >= torch.log1p(best.new_tensor(-delta)))
 
 
 class ConstrainedMinValueEntropySearch(AcquisitionFunction):
-    """Lower bound on the information that a trial gives about the constrained minimum (q = 1), in logs.
+    """Lower bound on the information that a trial gives about the constrained minimum, as a log value (q = 1).
 
-    What a trial can tell is whether it succeeds below the sampled minimum. mESCO multiplies the information of a
-    success by its probability, and the former grows without limit where costs look lower than any feasible minimum:
-    it keeps trying points that almost surely fail. This bound is at most the information of a coin that lands on
-    success.
+    It is the information of whether the trial succeeds with a cost below the sampled minimum. mESCO multiplies the
+    information of a success by its probability. That information grows without limit where predicted costs are lower
+    than any feasible minimum, so mESCO keeps trying points that almost surely fail. This bound does not grow so.
 
     Math: log (1/S) sum_i -log(1 - share Pr[success and f(x) < minima_i]),
         share = variance / (variance + noise variance): measuring a well-known point again tells little.

@@ -30,10 +30,10 @@ _JITTER = 1e-10  # of a joint covariance, relative to the prior's variances
 class CostAndMargin(Model):
     """A Gaussian process for costs, and one for the margin that decides whether a trial crashes.
 
-    Output 0 is the cost in its own units, output 1 the margin, in its prior standard deviations: a trial succeeds
-    while that stays at or below `threshold`. What the limit is and how far cost and margin are related is learned; the
-    limit is uncertain, and the margin is counted from it. These are the most probable hyperparameters; the optimizer
-    averages over several. Any BoTorch acquisition with outcome constraints works on it:
+    Output 0 is the cost in its own units. Output 1 is the margin, in its prior standard deviations: a trial succeeds
+    if the margin is at or below `threshold`. The limit and the correlation of cost and margin are learned. The
+    limit is uncertain, and the margin is measured from it. This model has the most probable hyperparameters, while the
+    optimizer averages over several. Any BoTorch acquisition function with outcome constraints works with it:
 
         model = CostAndMargin(train_X, train_Y, crashed)
         qLogExpectedImprovement(
@@ -84,7 +84,7 @@ class CostAndMargin(Model):
 
     @property
     def models(self) -> ModelSet:
-        """The engine's model, a set of one."""
+        """The optimizer's model with one set of hyperparameters."""
         return self._models
 
     @property
@@ -98,12 +98,12 @@ class CostAndMargin(Model):
 
     @property
     def correlation(self) -> float:
-        """Of crashes and costs: 1 if a crash is a high cost, 0 if unrelated, below 0 if costs are low there."""
+        """Correlation of crashes and costs: 1 if a crash is a high cost, 0 if unrelated, < 0 if costs are low there."""
         return float(self._models.correlation[0, 0])
 
     @property
     def lapse(self) -> float:
-        """Probability that a trial crashes whatever its margin."""
+        """Probability that a trial crashes at random, whatever its margin."""
         return float(self._models.posterior.at.lapse[0])
 
     def success_probability(self, X: Tensor) -> Tensor:

@@ -23,10 +23,10 @@ _EXACT_UP_TO = 20
 
 @dataclass(frozen=True)
 class EPCheck:
-    """EP beside samples of the exact posterior at the trials.
+    """EP compared with samples of the exact posterior at the trials.
 
     Attributes:
-        mean, standard_deviation: `n`, sampled, in the costs' own units.
+        mean, standard_deviation: `n`, of the samples, in the units of the costs.
         mean_error: largest |EP mean - sampled mean|, in sampled standard deviations.
         deviation_error: largest relative error of EP's standard deviations.
         sampling_error: largest standard error of the sampled means, in standard deviations.
@@ -84,12 +84,12 @@ def sample_truncated(
 
 
 def check_ep(model: GPCR, *, samples: int = 50_000, seed: int = 0) -> EPCheck:
-    """Compare a model's EP posterior with samples of the exact one at its trials.
+    """Compare a model's EP posterior with samples of the exact posterior at its trials.
 
     Args:
-        model: any GPCR. Labels with a `label_width` are sampled with their own noise; relaxed ones count as lapsed.
-        samples: draws of the slice sampler.
-        seed: of sampler and integration.
+        model: any GPCR. Labels with a `label_width` are sampled with that noise; relaxed labels count as lapses.
+        samples: number of draws of the slice sampler.
+        seed: seed of sampling and integration.
     """
     state, width = model.fit, model.given.label_width
     ep, given = state.solution.ep, state.solution.given

@@ -30,7 +30,7 @@ from crashbo.learning.threshold import make_labels
 
 @dataclass(frozen=True)
 class TrialPosterior:
-    """EP's result at the trials, in the units the kernel works in.
+    """EP's result at the trials, in the units of the kernel.
 
     Attributes:
         mean, variance: `n`, marginal moments.
@@ -54,17 +54,17 @@ class TrialPosterior:
 class GPCR(SingleTaskGP):
     """Gaussian process for classified regression.
 
-    Learns from costs where trials succeeded and from the bare label where they crashed; a crashed trial costs more than
-    an unknown threshold, which is learned too. The EP posterior is an exact GP on pseudo-observations, and that is what
-    this class is to BoTorch: acquisition functions, fantasies and path sampling work unchanged. Native fantasies invent
-    costs even where a crash is likely; `condition_on_trials` does not.
+    It learns from costs where trials succeeded, and from the label alone where they crashed. A crashed trial costs more
+    than an unknown threshold, which is learned too. The EP posterior is an exact GP on pseudo-observations, and BoTorch
+    sees it as such: acquisition functions, fantasies and path sampling work unchanged. BoTorch's fantasies have
+    costs even where a crash is likely; `condition_on_trials` takes crashes too.
 
-    With a kernel passed in, all numbers are in the costs' own units and the kernel stays as it is until `fit_gpcr`.
-    Without one, a default kernel is learned on standardised costs, and `threshold_prior` is in those units (0 is the
-    mean stable cost, 1 a standard deviation).
+    If you pass a kernel, all numbers are in the units of the costs, and its hyperparameters are unchanged until
+    `fit_gpcr`. Otherwise a default kernel is learned on standardised costs, and `threshold_prior` is in those units (0
+    is the mean stable cost, 1 a standard deviation).
 
-    A crash next to a success, with no room between them, is relaxed where it stands, if the evidence prefers that to
-    moving costs: see `relaxed` and `diagnosis`. Tensors may live on any device; the fit is made on the processor.
+    A crash that contradicts a success very close to it is relaxed, if the evidence prefers that to changing the costs:
+    see `relaxed` and `diagnosis`. Tensors may be on any device; the fit runs on the processor.
 
     Math:
         p(y, l | f) = H(l (c - f)) (N(y; f, noise_std^2) if stable else 1)     (5)
@@ -93,11 +93,11 @@ class GPCR(SingleTaskGP):
             crashed: `n`, bool.
             noise_std: standard deviation of the cost's noise. None: learned with the
                 default kernel, 0.02 with a kernel passed in.
-            covar_module: gpytorch kernel on the unit cube, fixed. None: ours, learned.
-            threshold: a number fixes it.
+            covar_module: gpytorch kernel on the unit cube, fixed. None: the default kernel, learned.
+            threshold: the crash threshold, if known. None: it is learned.
             threshold_prior: mean and standard deviation of the Gaussian hyperprior (MAP);
                 None: maximum likelihood.
-            label_width: probit width for crashes that are themselves random, 0 for none.
+            label_width: probit width of the labels, for a gradual border of the crashes; 0 is a step.
             bounds: `2 x d`, domain of train_X; None is the unit cube.
             standardize: whether costs are standardised over the stable trials. None: only
                 with the default kernel.
@@ -133,17 +133,17 @@ class GPCR(SingleTaskGP):
 
     @property
     def fit(self) -> Fit:
-        """The fitted state, in the units the kernel works in."""
+        """The fitted state, in the units of the kernel."""
         return self._fit
 
     @property
     def threshold(self) -> float:
-        """The crash threshold in the costs' own units."""
+        """The crash threshold in the units of the costs."""
         return self._fit.threshold
 
     @property
     def noise_std(self) -> float:
-        """Standard deviation of the cost's noise in the costs' own units."""
+        """Standard deviation of the cost's noise in the units of the costs."""
         return self._fit.scale * math.sqrt(self._fit.given.noise_variance)
 
     @property
@@ -153,22 +153,22 @@ class GPCR(SingleTaskGP):
 
     @property
     def log_evidence(self) -> float:
-        """log alpha + log Z_EP, of the costs in the units the kernel works in."""
+        """log alpha + log Z_EP, for costs in the units of the kernel."""
         return float(self._fit.solution.log_evidence[0])
 
     @property
     def converged(self) -> bool:
-        """Whether EP converged; with labels relaxed where they had to be (`relaxed`)."""
+        """Whether EP converged, after relaxing labels if necessary (see `relaxed`)."""
         return self.ep.converged
 
     @property
     def relaxed(self) -> tuple[int, ...]:
-        """Trials whose crash contradicts the rest and is taken for a lapse."""
+        """Indices of trials whose crash contradicts the other trials and is treated as random (a lapse)."""
         return tuple(self._fit.estimate.relaxed.tolist())
 
     @property
     def diagnosis(self) -> str:
-        """How the posterior was reached, in words."""
+        """How the fit went, in words."""
         ep = self.ep
         state = "converged" if ep.converged else f"did not converge (moments differ by {ep.change:.1e})"
         text = f"EP {state} after {ep.sweeps} sweeps."
@@ -179,7 +179,7 @@ class GPCR(SingleTaskGP):
 
     @property
     def ep(self) -> TrialPosterior:
-        """EP's result with its diagnostics, in the units the kernel works in."""
+        """EP's result with its diagnostics, in the units of the kernel."""
         ep, X = self._fit.solution.ep, self.trials.X
         mean, variance, precision, shift = (
             torch.as_tensor(part[0].copy()).to(X) for part in (ep.mean, ep.variance, ep.precision, ep.shift)
@@ -189,17 +189,17 @@ class GPCR(SingleTaskGP):
 
     @property
     def trials(self) -> HybridData:
-        """The trials in the units the kernel works in."""
+        """The trials in the units of the kernel."""
         return self._fit.data
 
     @property
     def given(self) -> Hypotheses:
-        """Threshold rule, noise and label width, in the units the kernel works in."""
+        """Threshold rule, noise and label width, in the units of the kernel."""
         return self._fit.given
 
     @property
     def internal_threshold(self) -> float:
-        """The threshold in the units the kernel works in."""
+        """The threshold in the units of the kernel."""
         return self._fit.estimate.threshold
 
     @property
@@ -219,7 +219,7 @@ class GPCR(SingleTaskGP):
         return self.to_costs(self.trials.costs)
 
     def to_costs(self, latent: Tensor) -> Tensor:
-        """Map values from the units the kernel works in to the costs' own."""
+        """Map values from the units of the kernel to those of the costs."""
         return self._fit.offset + self._fit.scale * latent
 
     def success_probability(self, X: Tensor, *, log: bool = False) -> Tensor:
@@ -264,14 +264,14 @@ class GPCR(SingleTaskGP):
         return torch.as_tensor(density / state.scale).to(X)
 
     def condition_on_trials(self, X: Tensor, Y: Tensor | None, crashed: Tensor) -> "GPCR":
-        """Return the model after more trials, crashed or not, EP warm-started from this one.
+        """Return the model with more trials, crashed or not; EP starts from this model's result.
 
-        Kernel, noise and scaling stay; the threshold is estimated anew by the same rule.
+        Kernel, noise and scaling stay the same; the threshold is estimated again.
 
         Args:
-            X: as in the constructor, the new trials only.
-            Y: likewise.
-            crashed: likewise.
+            X: inputs of the new trials, as in the constructor.
+            Y: costs of the new trials.
+            crashed: labels of the new trials.
         """
         new = check_trials(X, Y, crashed, self._domain)
         if (Y is None) != self._labels_only and not bool(new.crashed.all()):
@@ -288,7 +288,7 @@ class GPCR(SingleTaskGP):
         self._build(state, self._domain, labels_only=self._labels_only)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
-        """Load kernel hyperparameters, and solve for threshold and posterior at them."""
+        """Load kernel hyperparameters, and compute threshold and posterior for them."""
         super().load_state_dict(state_dict, *args, **kwargs)
         state = replace(self._fit, estimate=solve_threshold(self._fit.kernel, self._fit.data, self._fit.given))
         self._build(state, self._domain, labels_only=self._labels_only)
@@ -300,7 +300,7 @@ class GPCR(SingleTaskGP):
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
     ) -> Any:
-        """BoTorch's posterior, its variances kept above a floor that is relative to the prior."""
+        """The posterior as in BoTorch; variances have a floor relative to the prior variance."""
         plain: Any = super().posterior(X, output_indices, observation_noise)
         distribution = _FlooredNormal(plain.distribution.mean, plain.distribution.lazy_covariance_matrix)
         distribution.floor = self._variance_floor
@@ -318,7 +318,7 @@ class GPCR(SingleTaskGP):
     def fantasize(
         self, X: Tensor, sampler: MCSampler, observation_noise: Tensor | None = None, **kwargs: Any
     ) -> "GPCR":
-        """Fantasize costs with the cost's own noise (see `FantasizeMixin.fantasize`)."""
+        """Fantasize costs with the noise of the costs (see `FantasizeMixin.fantasize`)."""
         if observation_noise is None:
             observation_noise = X.new_full((1, 1), self.given.noise_variance)
         fantasy: GPCR = super().fantasize(X, sampler, observation_noise=observation_noise, **kwargs)
@@ -339,12 +339,12 @@ class _FlooredNormal(MultivariateNormal):
 def fit_gpcr(model: GPCR, *, max_iterations: int = 100) -> GPCR:
     """Learn a model's kernel hyperparameters and threshold by MAP, in place.
 
-    Priors registered on the kernel take part; without any this is maximum likelihood. The noise stays as it was given,
+    Priors registered on the kernel are used; without any this is maximum likelihood. The noise is not changed,
     unless the model learns it.
 
     Args:
-        model: changed in place, and returned.
-        max_iterations: of the optimizer.
+        model: the model; it is changed in place and returned.
+        max_iterations: largest number of iterations of the optimizer.
     """
     model.refit(max_iterations=max_iterations)
     return model

@@ -61,10 +61,10 @@ def base_kernel(kind: KernelName, **options: Any) -> Kernel:
 
 
 def make_kernel(dimension: int, kind: KernelName = "matern52") -> ScaleKernel:
-    """Build our default ARD kernel for unit-cube inputs and standardised costs.
+    """Build the default ARD kernel for inputs in the unit cube and standardised costs.
 
-    Lengthscales have the prior of `log_lengthscale_prior`, which grows with the dimension; the output scale is
-    log-normal, so that crashed latents can rise well above the costs seen.
+    The prior of the lengthscales (`log_lengthscale_prior`) grows with the dimension. The prior of the output scale is
+    log-normal, so that the latent cost of a crash can be well above the costs seen.
 
     Args:
         dimension: number of inputs.

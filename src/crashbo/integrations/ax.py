@@ -45,14 +45,14 @@ class Settings:
     """How CrashBO works within Ax.
 
     Attributes:
-        constraints: metrics that must stay below a limit nobody knows; NaN says that one did not. Limits
-            that are known belong in Ax's own outcome constraints.
-        seed: same seed, same suggestions.
+        constraints: metrics that must stay below an unknown limit; NaN means violated. Known limits belong in Ax's own
+            outcome constraints.
+        seed: the same seed gives the same suggestions.
         strategy: "default" or "paper".
-        acquisition: of the paper's strategy.
+        acquisition: for the paper's strategy.
         options: how to search.
-        crashes: which trial statuses count as crashes, of FAILED, ABANDONED and EARLY_STOPPED.
-        transient: a FAILED trial whose reason begins so is not learned from and is suggested again.
+        crashes: which trial statuses count as crashes, among FAILED, ABANDONED and EARLY_STOPPED.
+        transient: a FAILED trial whose reason begins with this word is not learned from and is suggested again.
     """
 
     constraints: Sequence[Constraint] = ()
@@ -122,7 +122,7 @@ class _Told:
 
 
 class CrashBONode(ExternalGenerationNode):
-    """An Ax generation node that suggests by CrashBO; alone, or after other nodes of a strategy."""
+    """An Ax generation node that uses CrashBO; alone, or after other nodes of a generation strategy."""
 
     def __init__(
         self,

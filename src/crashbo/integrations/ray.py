@@ -45,15 +45,15 @@ _FORMAT = 1
 
 
 def crashing(trainable: Any, metric: str, *, transient: Sequence[type[BaseException]] = ()) -> Any:
-    """Wrap a trainable so that every exception in it is reported as a crash, with reason and partial results.
+    """Wrap a trainable so that every exception in it is reported as a crash, with its reason and partial results.
 
-    What then still errors in Ray is a lost worker, or one of the `transient` exceptions: search with
-    `CrashBOSearch(errors="transient")`. `CrashBOSearch.crashing` does both at once.
+    What still fails in Ray is then a lost worker, or one of the `transient` exceptions. Use
+    `CrashBOSearch(errors="transient")` with it; `CrashBOSearch.crashing` does both.
 
     Args:
         trainable: a function or class trainable.
-        metric: the cost it reports; NaN after a crash.
-        transient: exceptions that are not crashes, a lost connection for example.
+        metric: name of the cost that it reports; the cost is NaN after a crash.
+        transient: exceptions that are not crashes, such as a lost connection.
     """
     if not metric or not isinstance(metric, str):
         raise InputError(f"`metric` must be the name of the cost; got {metric!r}.")
@@ -63,10 +63,10 @@ def crashing(trainable: Any, metric: str, *, transient: Sequence[type[BaseExcept
 
 
 class CrashBOSearch(Searcher):
-    """A search algorithm for Ray Tune; alone, or in a `ConcurrencyLimiter`.
+    """A search algorithm for Ray Tune; use it alone or in a `ConcurrencyLimiter`.
 
-    A cost of NaN or infinity, or none at all, is a crash; so is an exception, see `crashing`. Constraints are
-    metrics of their name in the last result; NaN, "violated" or `crashbo.VIOLATED` say that one was violated.
+    A cost of NaN or infinity, or no cost at all, is a crash; so is an exception, see `crashing`. Constraints are
+    metrics of the last result, by name; NaN, "violated" or `crashbo.VIOLATED` mean that one was violated.
     """
 
     CKPT_FILE_TMPL = "searcher-state-{}.json"
@@ -86,13 +86,13 @@ class CrashBOSearch(Searcher):
 
         Args:
             space: a `crashbo.Space` or a Tune search space; None: the `param_space` of the Tuner.
-            metric: the cost; None: that of the TuneConfig.
-            mode: "min" or "max"; None: that of the TuneConfig.
+            metric: name of the cost; None: as in the TuneConfig.
+            mode: "min" or "max"; None: as in the TuneConfig.
             points_to_evaluate: configs to try first.
-            errors: what a trial is that Ray reports as errored: a "crash", or "transient", neither learned from
-                nor lost: it is suggested again.
+            errors: what a trial counts as that Ray reports as errored: a "crash", or "transient" (nothing is learned,
+                and it is suggested again).
             retries: how often a transient failure is suggested again before it counts as a crash.
-            settings: of `crashbo.Optimizer`: constraints, seed, strategy, acquisition, options.
+            settings: settings of `crashbo.Optimizer`: constraints, seed, strategy, acquisition, options.
         """
         if isinstance(metric, (list, tuple)) or isinstance(mode, (list, tuple)):
             raise InputError(f"`metric` must be one name; got {metric!r}. CrashBO has no multi-objective search.")
@@ -118,7 +118,7 @@ class CrashBOSearch(Searcher):
 
     @property
     def optimizer(self) -> "Optimizer":
-        """The optimizer behind: its trials, limits and models."""
+        """The optimizer, with its trials, limits and models."""
         return self._start()
 
     def best(self) -> "Best":
@@ -127,7 +127,7 @@ class CrashBOSearch(Searcher):
         return replace(found, params=unflatten_dict(found.params))
 
     def crashing(self, trainable: Any, *, transient: Sequence[type[BaseException]] = ()) -> Any:
-        """Wrap a trainable like `crashing`, and count what still errors as transient.
+        """Wrap a trainable like `crashing`, and count trials that still fail in Ray as transient.
 
         Raises:
             InputError: if the search does not know its metric yet.

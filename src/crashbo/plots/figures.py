@@ -37,12 +37,12 @@ def plot_model(
     truth: Problem | None = None,
     theme: ThemeName = "light",
 ) -> Figure:
-    """Draw a model along one parameter: every output with its limit, success, score.
+    """Draw a model along one parameter: every output with its limit, the success probability and the score.
 
     Args:
-        source: an optimizer, a result or a view.
+        source: an optimizer, a result, an Optuna study or a view.
         parameter: may be left out if only one varies.
-        at: values of other parameters; the best guess has the rest.
+        at: values of other parameters; those not given are taken from the best guess.
         truth: the true problem, if known.
         theme: "light" or "dark".
     """
@@ -145,8 +145,8 @@ def plot_slices(source: Source, *, at: Mapping[str, Any] | None = None, theme: T
     """Draw a model along every parameter, the others held at the best guess or at chosen values.
 
     Args:
-        source: an optimizer, a result or a view.
-        at: values of other parameters; the best guess has the rest.
+        source: an optimizer, a result, an Optuna study or a view.
+        at: values of other parameters; those not given are taken from the best guess.
         theme: "light" or "dark".
     """
     return draw_slices(data.slices(source, at=at), theme=theme)
@@ -206,10 +206,10 @@ def plot_maps(
     """Draw maps over two parameters, as in the paper's figures.
 
     Args:
-        source: an optimizer, a result or a view.
+        source: an optimizer, a result, an Optuna study or a view.
         x: the parameter along the horizontal axis; may be left out, like `y`, if there are only two.
         y: the parameter along the vertical axis.
-        at: values of other parameters; the best guess has the rest.
+        at: values of other parameters; those not given are taken from the best guess.
         quantities: which maps: "mean", "std", "success", "acquisition", "unconstrained".
         truth: the true problem, if known: adds the true outputs, failures shaded.
         points: resolution along each axis.
@@ -308,10 +308,10 @@ def plot_pairs(
     """Draw a map for every pair of parameters, and a slice along each.
 
     Args:
-        source: an optimizer, a result or a view.
-        names: of the parameters; None: all that vary.
-        at: values of other parameters; the best guess has the rest.
-        quantity: of the objective: "mean", "std", "success" or "acquisition".
+        source: an optimizer, a result, an Optuna study or a view.
+        names: names of the parameters; None: all that vary.
+        at: values of other parameters; those not given are taken from the best guess.
+        quantity: what to draw: "mean", "std", "success" or "acquisition".
         theme: "light" or "dark".
     """
     return draw_pairs(planes.pairs(source, names=names, at=at, quantity=quantity), theme=theme)

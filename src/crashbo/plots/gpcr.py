@@ -61,8 +61,8 @@ def plot_posterior(curves: Curves, *, name: str = "x", theme: ThemeName = "light
     """Draw a one-dimensional model: posterior with threshold, success probability below.
 
     Args:
-        curves: its numbers.
-        name: of the input, for the axis.
+        curves: the numbers to draw.
+        name: name of the input, for the axis.
         theme: "light" or "dark".
     """
     x, mean, reach = curves.x, curves.mean, 2 * curves.deviation
@@ -104,13 +104,13 @@ def mode(density: Array, grid: Array) -> Array:
 def plot_predictive(
     curves: Curves, costs: Array, density: Array, *, name: str = "x", theme: ThemeName = "light"
 ) -> Figure:
-    """Compare the Gaussian q(f*) with the non-Gaussian predictive p(f*) of the paper's analysis of it.
+    """Compare the Gaussian q(f*) with the non-Gaussian predictive density p(f*), as in Appendix B of the paper.
 
     Args:
         curves: q(f*).
-        costs: `g`, an even grid.
+        costs: `g`, an even grid of costs.
         density: `p x g`, p(f*) at every point of the curves.
-        name: of the input, for the axis.
+        name: name of the input, for the axis.
         theme: "light" or "dark".
     """
     x, mean, reach = curves.x, curves.mean, 1.96 * curves.deviation

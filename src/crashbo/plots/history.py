@@ -134,7 +134,7 @@ def thresholds(source: Source, *, fits: int = 40, true: Mapping[str, float] | No
 
     Args:
         source: what to draw.
-        fits: at most so many looks back, evenly spaced; the last trial is always one.
+        fits: largest number of fits, evenly spaced over the trials; the last trial is always one of them.
         true: the true limits, where known.
     """
     seen = modelled(source)

@@ -31,9 +31,9 @@ def plot_thresholds(
     """Draw the learned limits over the trials.
 
     Args:
-        source: an optimizer, a result or a view.
+        source: an optimizer, a result, an Optuna study or a view.
         true: the true limits by output, where known.
-        fits: see `crashbo.plots.history.thresholds`.
+        fits: largest number of fits, evenly spaced over the trials.
         theme: "light" or "dark".
     """
     return draw_thresholds(history.thresholds(source, true=true, fits=fits), theme=theme)
@@ -89,11 +89,11 @@ def _draw_deviation(axes: Axes, path: ThresholdPath, colours: Theme) -> None:
 def plot_convergence(
     source: Source | Mapping[str, Sequence[Source]], *, log: bool | None = None, theme: ThemeName = "light"
 ) -> Figure:
-    """Draw how a run went, crashes marked; or several runs per method as bands.
+    """Draw the progress of a run with crashes marked, or of several runs per method as bands.
 
     Args:
-        source: one run, or runs by method name.
-        log: a logarithmic axis; None: if the values are positive and span two orders of magnitude.
+        source: one run, or lists of runs by method name.
+        log: whether the axis is logarithmic; None: if the values are positive and span two orders of magnitude.
         theme: "light" or "dark".
     """
     if isinstance(source, Mapping):
@@ -196,10 +196,10 @@ def _draw_shares(axes: Axes, bands: Sequence[Band], colours: Theme) -> None:
 
 
 def plot_parallel(source: Source, *, theme: ThemeName = "light") -> Figure:
-    """Draw every trial as a line over all parameters and its cost; failures end in a place of their own.
+    """Draw every trial as a line over all parameters and its cost; failed trials end at a separate mark.
 
     Args:
-        source: an optimizer, a result or a view.
+        source: an optimizer, a result, an Optuna study or a view.
         theme: "light" or "dark".
     """
     return draw_parallel(history.parallel(source), theme=theme)
@@ -258,10 +258,10 @@ def _rulers(axes: Axes, numbers: Parallel, scale: Any, colours: Theme) -> None:
 
 
 def plot_importance(source: Source, *, theme: ThemeName = "light") -> Figure:
-    """Draw how much each parameter matters to the cost and to success.
+    """Draw how much each parameter matters for the cost and for success.
 
     Args:
-        source: an optimizer, a result or a view.
+        source: an optimizer, a result, an Optuna study or a view.
         theme: "light" or "dark".
     """
     return draw_importance(importance(source), theme=theme)

@@ -24,16 +24,16 @@ Array: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class View:
-    """An optimizer as it stands, with units and trial numbers for people.
+    """An optimizer in its present state, with units and trial numbers for pictures.
 
-    Best guess and next point are computed once, when first drawn. Do not tell the optimizer
-    anything while a view of it is in use; make a new view.
+    Best guess and next point are computed once, when first drawn. After the optimizer was told something, make a new
+    view.
 
     Attributes:
         optimizer: never changed by drawing.
         units: by parameter, by constraint, or "objective".
-        numbers: the trials' numbers elsewhere (a study's), in the order told; empty: counted from 0.
-        objective: what the objective is called in pictures.
+        numbers: numbers of the trials in a study, in the order told; empty: counted from 0.
+        objective: name of the objective in pictures.
         pruned: numbers of trials that were stopped early; their costs are estimates.
     """
 
@@ -67,12 +67,12 @@ class View:
 
     @property
     def sign(self) -> float:
-        """-1 where the models see the objective negated: when maximising."""
+        """-1 when maximising, where the models see the negated objective; otherwise 1."""
         return self.optimizer.sign
 
     @property
     def has_model(self) -> bool:
-        """Whether there is anything to fit: at least one trial, at least one free parameter."""
+        """Whether there is anything to fit: at least one trial and one parameter that varies."""
         return bool(self.trials) and self.space.dimension > 0
 
     @cached_property
@@ -105,11 +105,11 @@ class View:
 
     @cached_property
     def decision(self) -> Decision:
-        """What the next suggestion is chosen by."""
+        """The score that chooses the next suggestion."""
         return decide(self.optimizer, self.models)
 
     def failed(self, trial: Trial) -> bool:
-        """Whether a trial crashed or violated a limit, known or not."""
+        """Whether a trial crashed or violated a limit, known or unknown."""
         return trial.failed_under(self.optimizer.constraints)
 
     def failed_in(self, trial: Trial, output: str) -> bool:
@@ -120,11 +120,11 @@ class View:
         return replace(trial, objective=0.0, constraints=own).failed_under(self.optimizer.constraints)
 
     def number(self, index: int) -> int:
-        """The number a person knows a trial by."""
+        """The number of a trial, as shown to people."""
         return self.numbers[index] if self.numbers else self.trials[index].number
 
     def name(self, output: str) -> str:
-        """What an output is called in pictures."""
+        """The name of an output in pictures."""
         return self.objective if output == OBJECTIVE else output
 
     def label(self, name: str) -> str:
@@ -133,9 +133,9 @@ class View:
         return f"{self.name(name)} [{unit}]" if unit else self.name(name)
 
     def acquisition(self, points: Array, params: Mapping[str, Any], shown: Sequence[str]) -> Array:
-        """What the next point is chosen by, at points of the slice through `params`, from 0 to 1, the largest.
+        """The score that chooses the next point, on the slice through `params`, scaled from 0 to 1 (the largest).
 
-        The next point takes part where it lies on the slice: its peak may be too narrow for the grid.
+        If the next point lies on the slice it is included, since its peak may be too narrow for the grid.
         """
         suggestion = self.decision.suggestion
         on_slice = all(suggestion[name] == params[name] for name in self.varying if name not in shown)
@@ -143,7 +143,7 @@ class View:
         return self.decision.scaled(points, also if on_slice else also[:0])
 
     def params_at(self, at: Mapping[str, Any] | None) -> dict[str, Any]:
-        """The best guess, with the given values in place of its own."""
+        """The params of the best guess, with the given values replaced."""
         given = dict(at or {})
         unknown = [name for name in given if name not in self.space]
         if unknown:
@@ -166,11 +166,11 @@ def view(
     numbers: Sequence[int] | None = None,
     objective: str | None = None,
 ) -> View:
-    """Return a view of an optimizer, of a result of `minimize` or of any Optuna study; a view is returned as it is.
+    """Return a view of an optimizer, a result of `minimize` or an Optuna study; a view is returned unchanged.
 
     Args:
-        source: what to look at.
-        units: see `View`; like the next two, not allowed if the source is a view already.
+        source: the optimizer, result or study.
+        units: see `View`; like the next two, not allowed if the source is already a view.
         numbers: see `View`.
         objective: see `View`.
     """

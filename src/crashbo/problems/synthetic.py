@@ -16,17 +16,16 @@ Outcome: TypeAlias = dict[str, float | None]
 
 @dataclass(frozen=True)
 class Problem:
-    """A noisy experiment that can crash, with its truth laid open.
+    """A noisy experiment that can crash, with known truth.
 
     Attributes:
-        objective: noise-free objective of the params, defined where it crashes too.
-        measure: noise-free outcome of the params: a value for each output, or None where it crashed
+        objective: noise-free objective as a function of the params, also where it crashes.
+        measure: noise-free outcome as a function of the params: a value for each output, or None where it crashed
             (the objective) or was violated (a constraint).
-        minimum: the lowest objective among the params where every output has a value.
-        minimiser: the params that reach it.
-        thresholds: the level above which an output has no value; none for an output whose failure
-            does not follow from its own value.
-        constraints: the names of the outputs besides "objective".
+        minimum: the lowest objective among the params that neither crash nor violate a constraint.
+        minimiser: the params of that minimum.
+        thresholds: limits by output; missing for an output whose failure does not depend on its own value.
+        constraints: names of the outputs besides "objective".
     """
 
     name: str
@@ -40,7 +39,7 @@ class Problem:
     noise_std: float = 0.01
 
     def evaluate(self, params: Mapping[str, object], rng: np.random.Generator) -> Outcome:
-        """Run the experiment: labels follow the noise-free values, then each value gets its noise."""
+        """Run the experiment: labels depend on the noise-free values, then noise is added to each value."""
         truth = self.measure(**self.space.validate(params))
         noise = rng.normal(0.0, self.noise_std, len(truth)).tolist()
         return {
@@ -53,7 +52,7 @@ class Problem:
         return float(self.objective(**self.space.validate(params)))
 
     def feasible(self, params: Mapping[str, object]) -> bool:
-        """Return whether every output has a value: no crash, no violation."""
+        """Return whether the params neither crash nor violate a constraint."""
         return None not in self.measure(**self.space.validate(params)).values()
 
 

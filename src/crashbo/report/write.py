@@ -26,12 +26,12 @@ _DRAWING = "plotly-cartesian.min.js"  # plotly.js without 3D and maps: a third o
 
 @dataclass(frozen=True)
 class Extra:
-    """A picture of one's own in a report.
+    """Your own picture in a report.
 
     Attributes:
-        title: of its section.
-        words: under the title.
-        picture: a PNG, GIF, JPEG or SVG file; it becomes part of the report.
+        title: title of its section.
+        words: text under the title.
+        picture: a PNG, GIF, JPEG or SVG file, which becomes part of the report.
     """
 
     title: str
@@ -42,20 +42,20 @@ class Extra:
 def write_report(
     source: Source, path: str | Path, *, title: str = "CrashBO report", extras: Sequence[Extra] = ()
 ) -> Path:
-    """Write a run as one HTML file: words, interactive pictures, all trials, how to repeat it.
+    """Write a report of a run as one HTML file: summary, interactive pictures, all trials, and how to repeat it.
 
-    The file needs no network and no other file, and its content security policy lets nothing
-    run but its own scripts. It is written whole or not at all.
+    The file needs no network and no other file, and its content security policy allows only its own scripts.
+    It is written completely or not at all.
 
     Args:
         source: an optimizer, a result of `minimize`, or a `crashbo.plots.View`, which adds units and
             trial numbers.
-        path: of the file; folders are made.
-        title: of the page.
-        extras: pictures of one's own, shown after those of the model.
+        path: path of the file; missing folders are created.
+        title: title of the page.
+        extras: your own pictures, shown after those of the model.
 
     Returns:
-        The path.
+        The path of the file.
     """
     target = Path(path)
     if target.is_dir():
@@ -81,10 +81,10 @@ def render_report(
     """Return the report as HTML; see `write_report`.
 
     Args:
-        source: as there.
-        title: as there.
-        extras: as there.
-        when: the time it states; None is now.
+        source: see `write_report`.
+        title: see `write_report`.
+        extras: see `write_report`.
+        when: the time shown in the report; None: now.
     """
     seen = view(source)
     weights = importance(seen) if seen.has_model else None

@@ -14,11 +14,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit of an output, in its own units (minimised).
+    """A limit of an output, in the units of the output.
 
     Attributes:
-        value: the most probable one, or the known one.
-        deviation: its standard deviation; 0 if known.
+        value: the known limit, or the most probable one.
+        deviation: standard deviation of the limit; 0 if it is known.
     """
 
     value: float
@@ -27,15 +27,15 @@ class Limit:
 
 @dataclass(frozen=True)
 class Relation:
-    """What crashes have to do with the objective: probabilities that add up to 1.
+    """How crashes are related to the objective: probabilities of the possible causes, which add up to 1.
 
     Attributes:
         high: a crash is a high cost.
-        unrelated: crashes have a place of their own.
-        low: crashes lie where costs are low.
-        random: crashes strike anywhere.
-        rate: if they do, probability that a trial crashes wherever it is made.
-        rarer: trials with a cost or crashes, whichever are fewer: what it is told from.
+        unrelated: crashes have a region of their own, unrelated to the cost.
+        low: crashes happen where costs are low.
+        random: crashes happen anywhere, at random.
+        rate: probability that a trial crashes, if crashes are random.
+        rarer: number of trials with a cost or number of crashes, whichever is smaller: how much data this rests on.
     """
 
     high: float
@@ -83,7 +83,7 @@ class Surrogate(Protocol):
         ...
 
     def success(self, X: Array, output: str | None = None) -> Array:
-        """Probability that nothing fails at `p x d`, or that one output does not."""
+        """Probability at `p x d` that nothing fails, or that the given output does not."""
         ...
 
     @property
@@ -93,7 +93,7 @@ class Surrogate(Protocol):
 
     @property
     def relation(self) -> Relation | None:
-        """What crashes have to do with the objective; None while there is nothing to tell it from."""
+        """How crashes are related to the objective; None while there are no data to tell."""
         ...
 
 
@@ -102,10 +102,10 @@ class Suggested:
     """A point to try.
 
     Attributes:
-        point: `d`, in the unit cube, valid.
-        mode: "initial", or what it was chosen by.
-        value: of what was maximised; None for initial points.
-        success_probability: that nothing fails there; None for initial points.
+        point: `d`, a valid point of the unit cube.
+        mode: "initial", or the name of the rule that chose it.
+        value: value of the score that was maximised; None for initial points.
+        success_probability: probability that nothing fails there; None for initial points.
     """
 
     point: Array
@@ -119,7 +119,7 @@ class Guess:
     """The best guess.
 
     Attributes:
-        point: `d`.
+        point: `d`, a valid point of the unit cube.
         feasible: whether success is likely enough there; if not, this is the point most likely to succeed.
     """
 
@@ -128,11 +128,11 @@ class Guess:
 
 
 class Score(Protocol):
-    """What a strategy maximises."""
+    """The score that a strategy maximises."""
 
     @property
     def mode(self) -> str:
-        """As in `Suggested`."""
+        """The mode, as in `Suggested`."""
         ...
 
     def __call__(self, X: Array) -> Array:
@@ -140,12 +140,12 @@ class Score(Protocol):
         ...
 
     def gain(self, X: Array) -> Array | None:
-        """The same without regard to failures; None where there is no such thing."""
+        """The score without the price of failures; None if the strategy has none."""
         ...
 
 
 class Strategy(Protocol):
-    """Decides what to try next. All its answers are pure functions of the history."""
+    """Decides what to try next. All methods are pure functions of the history."""
 
     def suggest(self, history: History) -> Suggested:
         """The next point to try."""
@@ -156,9 +156,9 @@ class Strategy(Protocol):
         ...
 
     def surrogate(self, history: History) -> Surrogate:
-        """The models of at least one trial."""
+        """The models of all outputs; the history has at least one trial."""
         ...
 
     def score(self, history: History) -> Score:
-        """What the next suggestion maximises, for pictures."""
+        """The score that the next suggestion maximises, for pictures."""
         ...

@@ -59,21 +59,21 @@ def correct(
     constraints: Mapping[str, Any] | None = None,
     reason: str = "",
 ) -> Record:
-    """Correct a finished trial; what was recorded before is kept, the last correction counts.
+    """Correct a finished trial. Earlier entries are kept; the last correction counts.
 
     Args:
-        study: that has the trial.
-        number: of the trial.
+        study: the study that has the trial.
+        number: number of the trial.
         status: "finished" (with `objective`), "crashed", "transient", "deleted", or "restored" after "deleted".
         objective: the cost, for "finished" only.
-        constraints: values or `crashbo.VIOLATED`; None: as they were.
-        reason: in words.
+        constraints: values or `crashbo.VIOLATED`; None: unchanged.
+        reason: the reason, in words.
 
     Returns:
-        The trial as it is read from now on.
+        The corrected trial.
 
     Raises:
-        InputError: and nothing is written.
+        InputError: if something is wrong; then nothing is written.
     """
     wanted = Correction(status, objective, constraints, reason)
     return amend(study, number, lambda before: wanted)
@@ -146,9 +146,9 @@ def lost_worker(study: optuna.Study, trial: FrozenTrial) -> None:
 
 
 def release_running(study: optuna.Study, reason: str = "lost worker") -> list[int]:
-    """Give up all running trials as transient failures, so that they are offered again.
+    """Mark all running trials as transient failures, so that their params are offered again.
 
-    For a study whose worker was killed, when no other worker is alive; with heartbeats use `lost_worker`.
+    Use it after a worker was killed, when no other worker is alive. With heartbeats, use `lost_worker`.
 
     Returns:
         The numbers of those trials.

@@ -11,7 +11,7 @@ from crashbo.optimizer import Optimizer
 
 
 def optimizer_of(study: optuna.Study) -> Optimizer:
-    """Return a `crashbo.Optimizer` that has seen all trials of a study, whoever sampled them: for limits and pictures.
+    """Return a `crashbo.Optimizer` with all trials of a study, for limits and pictures; works with any sampler.
 
     Raises:
         InputError: if the study has several objectives, or no trial with parameters yet.

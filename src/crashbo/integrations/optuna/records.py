@@ -49,20 +49,20 @@ class Record:
     """One trial of a study as CrashBO sees it.
 
     Attributes:
-        number: of the trial.
-        params: what is or was tried; of a running trial as far as suggested.
-        distributions: of those params.
-        status: "finished" (a cost), "crashed", "pending" (running, with params), "pruned" (stopped early) or "ignored".
-        objective: the cost in the study's own direction; None unless finished.
-        estimate: of a pruned trial, what it would have cost; None if unknown.
-        constraints: reported value by name, None where violated.
-        reason: of a crash or a transient failure, in words.
-        limits: Optuna's own constraints by name, feasible up to 0.
-        transient: failed for a reason that teaches nothing; its params are worth another try.
-        deleted: by a correction.
-        skipped: suggested, but nobody ran it.
-        retry_of: the transient trial this one tries again.
-        suggestion: all params the sampler suggested, asked for yet or not, in Optuna's internal numbers.
+        number: number of the trial.
+        params: what is or was tried; for a running trial, what has been suggested so far.
+        distributions: distributions of the params.
+        status: "finished" (with a cost), "crashed", "pending" (running), "pruned" (stopped early) or "ignored".
+        objective: the cost, in the study's own direction; None unless finished.
+        estimate: for a pruned trial, the estimate of its final cost; None if unknown.
+        constraints: reported values by name; None means violated.
+        reason: reason of a crash or a transient failure, in words.
+        limits: Optuna's own constraints by name, which hold up to 0.
+        transient: whether it failed for a reason unrelated to its params, which are then tried again.
+        deleted: whether it was deleted by a correction.
+        skipped: whether it was suggested but never run.
+        retry_of: the transient trial that this one repeats.
+        suggestion: all params that the sampler suggested, whether used yet or not, in Optuna's internal representation.
     """
 
     number: int
@@ -81,34 +81,35 @@ class Record:
     suggestion: Mapping[str, float] = field(default_factory=dict)
 
     def failed_under(self, constraints: Sequence[Constraint]) -> bool:
-        """Whether it crashed or violated a limit, a known one or Optuna's own included."""
+        """Whether it crashed or violated a limit, including known limits and Optuna's own constraints."""
         broken = any(value > 0 for value in self.limits.values())
         told = Trial(self.number, self.params, self.objective, self.constraints)
         return self.status == "crashed" or (self.status == "finished" and (broken or told.failed_under(constraints)))
 
     @property
     def teaches(self) -> bool:
-        """Whether the model learns from it: it has a cost, or an estimate of one, or it crashed."""
+        """Whether the model learns from it: it has a cost, an estimate of one, or a crash."""
         return self.status in ("finished", "crashed") or (self.status == "pruned" and self.estimate is not None)
 
     @property
     def word(self) -> str:
-        """The status for people; of an ignored trial why: "deleted", "skipped" or "transient"."""
+        """The status; for an ignored trial the reason: "deleted", "skipped" or "transient"."""
         reasons = {"deleted": self.deleted, "skipped": self.skipped, "transient": self.transient}
         return next((name for name, holds in reasons.items() if holds), self.status)
 
 
 def read(study: optuna.Study, *, learn_from: Learn = True, pruned: str = "estimate") -> list[Record]:
-    """Return every trial of a study, corrections applied, by number.
+    """Return every trial of a study, with corrections applied, in the order of their numbers.
 
     A cost that is infinite or beyond 1e100 is a crash, as everywhere (see `crashbo.outcome`).
 
     Args:
-        study: to read; finished trials come from Optuna's cache.
+        study: the study to read; finished trials come from Optuna's cache.
         learn_from: which failed trials are crashes: all, none, or those for which this function of the
-            `FrozenTrial` is true. Those marked transient, and those Optuna retries itself, never are.
-        pruned: what a pruned trial says: an "estimate" of its cost, its last "value" as its cost, that it is a "crash",
-            or nothing ("ignore"). One that reported nothing, at params of its own, is a crash unless ignored.
+            `FrozenTrial` is true. Trials marked as transient, and those that Optuna itself retries, never are.
+        pruned: what a pruned trial counts as: an "estimate" of its cost, its last "value", a "crash", or nothing
+            ("ignore"). A pruned trial that reported nothing is a crash, unless ignored or a trial with the same
+            params has ended otherwise.
     """
     if len(study.directions) != 1:
         raise InputError(f"`study` must have one objective; got {len(study.directions)}. Combine them into one cost.")
@@ -187,12 +188,12 @@ def _is_entry(entry: Any) -> bool:
 
 
 def best_trial(study: optuna.Study, constraints: Sequence[Constraint] = ()) -> Record:
-    """Return the best trial of a study that succeeded, corrections applied, whoever sampled it.
+    """Return the best trial of a study that succeeded, with corrections applied; works with any sampler.
 
     Args:
-        study: with one objective.
-        constraints: known limits of what was written by `report`; those that are violated, and Optuna's own, count
-            without being named.
+        study: a study with one objective.
+        constraints: known limits of values written by `report`. Values labelled as violated, and Optuna's own
+            constraints, need not be declared.
 
     Raises:
         InputError: if no trial has succeeded.

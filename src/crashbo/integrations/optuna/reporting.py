@@ -17,31 +17,31 @@ def report(trial: optuna.Trial, **values: Any) -> None:
     """Write constraint values, or `crashbo.VIOLATED`, on a running trial: `report(trial, reach=11.2)`.
 
     Raises:
-        InputError: if a name or value is not one; then nothing is written.
+        InputError: if a name or a value is invalid; then nothing is written.
     """
     for name, value in checked(CRASHED, values).constraints.items():
         trial.set_user_attr(f"{CONSTRAINT}{name}", VIOLATED_MARK if value is None else value)
 
 
 def report_crash(trial: optuna.Trial, reason: str = "", **values: Any) -> None:
-    """Write why a running trial crashed, and what was seen before, ahead of telling Optuna that it failed."""
+    """Store why a running trial crashed and the values seen before; then tell Optuna that it failed."""
     trial.set_user_attr(CRASH, str(reason))
     report(trial, **values)
 
 
 def report_transient(trial: optuna.Trial, reason: str = "") -> None:
-    """Mark a failure that says nothing about the params: not learned from, and offered again."""
+    """Mark the failure of a running trial as transient: nothing is learned, and its params are offered again."""
     trial.set_user_attr(TRANSIENT, str(reason))
 
 
 def crashing(objective: Callable[..., R], *, transient: Sequence[type[BaseException]] = ()) -> Callable[..., R]:
-    """Wrap an objective so that its failures are recorded before Optuna sees them, then raised again.
+    """Wrap an objective so that the reason of a failure is stored with the trial; the exception is raised again.
 
     `crashbo.Crash` keeps its reason and partial values; use `study.optimize(..., catch=(crashbo.Crash,))`.
 
     Args:
-        objective: takes an `optuna.Trial` first.
-        transient: exceptions that are marked as transient, such as `ConnectionError`; Ctrl-C always is.
+        objective: a function whose first argument is an `optuna.Trial`.
+        transient: exceptions to mark as transient, such as `ConnectionError`; Ctrl-C always is.
     """
     passing: tuple[type[BaseException], ...] = (KeyboardInterrupt, *transient)
 

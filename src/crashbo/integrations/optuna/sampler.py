@@ -61,11 +61,11 @@ class _Offer:
 
 
 class CrashBOSampler(BaseSampler):
-    """Suggests trials that succeed and improve, and learns from those that failed.
+    """An Optuna sampler that learns from failed trials.
 
-    `optuna.create_study(sampler=CrashBOSampler())` is all there is to change. A suggestion depends only on
-    the seed, the trials in the storage and the number of the trial: a study resumed in another process goes
-    on as if it had never stopped. Everything is read from the storage, so any number of workers may share it.
+    Use it as `optuna.create_study(sampler=CrashBOSampler())`; nothing else changes. A suggestion depends only on
+    the seed, the trials in the storage and the number of the trial. So a study resumed in another process continues
+    as if it had never stopped, and any number of workers may share it.
     """
 
     def __init__(
@@ -84,22 +84,22 @@ class CrashBOSampler(BaseSampler):
         """Set up; nothing is read yet.
 
         Args:
-            constraints: outputs that must stay below a limit, written on trials by `report`. Only needed
-                for known limits: what is reported without being declared has an unknown one.
-            seed: same seed, same suggestions; None: drawn anew.
-            strategy: "default", "paper", or an object of your own, as of `crashbo.Optimizer`.
-            acquisition: of the paper's strategy.
-            options: as of `crashbo.Optimizer`.
+            constraints: outputs that must stay below a limit, with values written by `report`. Only needed
+                for known limits: an output that is reported but not declared has an unknown limit.
+            seed: the same seed gives the same suggestions; None: a random seed.
+            strategy: "default", "paper", or an object of your own; see `crashbo.Optimizer`.
+            acquisition: for the paper's strategy; see `crashbo.Optimizer`.
+            options: how to search; see `crashbo.Options`.
             learn_from: which failed trials are crashes: all (True), none (False), or those for which this
                 function of the `FrozenTrial` returns True.
-            prune_as: what a pruned trial says: an "estimate" of its cost (by how finished trials went on from the
-                step of its last value), its last "value" as its cost, a "crash", or nothing ("ignore": then the
+            prune_as: what a pruned trial counts as: an "estimate" of its final cost (from how finished trials went on
+                after that step), its last "value" as its cost, a "crash", or nothing ("ignore": then the
                 same point may be suggested again and again).
-            independent_sampler: for parameters that not all trials share; None: by a model of the trials that have
-                them, at random while those are few.
-            space: the parameters to suggest together, Optuna's distributions by name or a `crashbo.Space`, whose
-                constraints all suggestions satisfy; then the first trials are quasi-random too. None: those all trials
-                share.
+            independent_sampler: for parameters that not all trials have; None: a model of the trials that have
+                them, and random values while these are few.
+            space: the parameters if known beforehand, as Optuna's distributions by name or as a `crashbo.Space`, whose
+                constraints all suggestions satisfy; then the first trial is quasi-random too. None: the parameters
+                that all trials share.
         """
         if prune_as not in PRUNED_CHOICES:
             raise InputError(f"`prune_as` must be one of {list(PRUNED_CHOICES)}; got {prune_as!r}.")
@@ -123,8 +123,8 @@ class CrashBOSampler(BaseSampler):
         """Return the sampler with the settings that `crashbo new` wrote into a study.
 
         Args:
-            study: made by `crashbo new`.
-            n_trials: how many trials the study will have, where its options do not say.
+            study: a study made by `crashbo new`.
+            n_trials: how many trials the study will have, if its options do not say.
             others: `learn_from`, `prune_as`, `independent_sampler` and `space`.
         """
         found = settings_in(study_attributes(study))
@@ -145,7 +145,7 @@ class CrashBOSampler(BaseSampler):
         vars(self).update(state, _lock=threading.RLock(), _last=None, _plan=(-1, {}))
 
     def reseed_rng(self) -> None:
-        """Do nothing but pass it on: suggestions differ by the number of the trial already."""
+        """Reseed the independent sampler only: suggestions already differ by the number of the trial."""
         if self._independent_sampler is not None:
             self._independent_sampler.reseed_rng()
 
@@ -161,10 +161,10 @@ class CrashBOSampler(BaseSampler):
         return self._optimizer(study, records, self._translation(study, records), len(records))
 
     def best_trial(self, study: optuna.Study) -> Record:
-        """Return the best trial that succeeded, corrections applied; `study.best_trial` knows neither.
+        """Return the best trial that succeeded, with corrections applied.
 
-        Optuna does not know the constraints of `report`, nor what `correct` changed: it may name a trial that violated
-        a limit, or whose value was wrong.
+        `study.best_trial` knows neither the constraints of `report` nor what `correct` changed: it may name a trial
+        that violated a limit, or whose value was wrong.
 
         Raises:
             InputError: if no trial has succeeded.
@@ -172,7 +172,7 @@ class CrashBOSampler(BaseSampler):
         return best_trial(study, self._settings.constraints)
 
     def best(self, study: optuna.Study) -> Best:
-        """Return the best guess of the model, which `study.best_trial` is not.
+        """Return the best guess of the model; `study.best_trial` is the best trial instead.
 
         Raises:
             InputError: if no trial has ended yet.
@@ -210,7 +210,7 @@ class CrashBOSampler(BaseSampler):
     # --- Optuna's interface ----------------------------------------------------------------------
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> Distributions:
-        """Return the parameters all trials share, crashed ones included, or those declared for the study."""
+        """Return the parameters that all trials share, including crashed ones, or those declared for the study."""
         self._refuse_many_objectives(study)
         return self._relative_space(study, self._others(study, trial))
 
@@ -238,10 +238,10 @@ class CrashBOSampler(BaseSampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Suggest one parameter that not all trials share, by a model of those that have it if there are enough.
+        """Suggest one parameter that not all trials have, by a model of the trials that have it.
 
-        The model chooses all parameters those trials share at once; the others are given when they are asked for. With
-        too few trials it is random. An independent sampler of the user's own comes before all that.
+        The model chooses all parameters that those trials share at once. While there are too few such trials, the
+        value is random. An `independent_sampler` given by the user takes precedence.
         """
         self._refuse_many_objectives(study)
         again = trial.system_attrs.get(RETRY_OF)
@@ -280,12 +280,12 @@ class CrashBOSampler(BaseSampler):
             return plan
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Pass it on to the independent sampler."""
+        """Call the independent sampler."""
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
     def after_trial(self, study: optuna.Study, trial: FrozenTrial, state: Any, values: Any) -> None:
-        """Pass it on to the independent sampler; nothing is learned here, the storage is read instead."""
+        """Call the independent sampler. Nothing is learned here: the trials are read from the storage."""
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
 

@@ -100,14 +100,14 @@ class PoleTuning:
     """A tuning problem on the robot.
 
     Attributes:
-        name: of it.
+        name: name of the problem.
         dimension: 2 or 5.
-        mixed: whether the reach (g1, in cm) is a constraint of its own, with a value while it holds: a roll-out goes
-            on beyond its limit and has a cost. Otherwise any failure is a crash and no more.
+        mixed: whether the reach (g1, in cm) is a separate constraint, with a value while it holds; a roll-out
+            continues beyond its limit and has a cost. Otherwise any failure is a crash.
         physics: "simulation" or "mujoco".
-        settings: of the experiment.
-        reach_limit: hidden limit of the reach where that is a constraint, m.
-        ranges: of the weights.
+        settings: settings of the experiment.
+        reach_limit: hidden limit of the reach in metres, where it is a constraint.
+        ranges: ranges of the weights.
     """
 
     name: str
@@ -126,21 +126,21 @@ class PoleTuning:
 
     @property
     def space(self) -> Space:
-        """The unit square, or the cube of five."""
+        """The parameters: the unit square, or the unit cube in five dimensions."""
         return Space({f"x{i + 1}": (0.0, 1.0) for i in range(self.dimension)})
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
-        """What to declare to the optimizer."""
+        """The constraints to declare to the optimizer."""
         return (Constraint("reach"),) if self.mixed else ()
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The hidden limits, as far as they can be learned."""
+        """The hidden limits that can be learned."""
         return {"reach": CENTIMETRES * self.reach_limit} if self.mixed else {}
 
     def gains(self, params: Mapping[str, Any]) -> Array:
-        """Return the controller of the params."""
+        """Return the gains of the controller for these params."""
         return lqr_gains(*weights(self.space.validate(params), self.ranges))
 
     def rollout(self, params: Mapping[str, Any], seed: int) -> Outcome:
@@ -154,8 +154,8 @@ class PoleTuning:
     def told(self, outcome: Outcome) -> Told:
         """Return what the optimizer is told of an outcome.
 
-        A roll-out that was cut short has no cost. Where the reach is a constraint of its own, it is violated once it
-        was too large, and nothing is told of it where something else ended the roll-out before: it might have grown.
+        A roll-out that was cut short has no cost. Where the reach is a separate constraint, it is violated if it was
+        too large. If something else ended the roll-out first, nothing is told about the reach: it might have grown.
         """
         objective = CRASHED if outcome.cost is None else outcome.cost
         if not self.mixed:
@@ -166,13 +166,13 @@ class PoleTuning:
         return Told(objective, seen, outcome.reason)
 
     def failure(self, outcome: Outcome) -> str:
-        """Why an outcome is a failure, a broken limit of the reach included; "" if it is none."""
+        """Why an outcome is a failure, including a broken limit of the reach; "" if it is not."""
         if self.mixed and not outcome.reason and outcome.reach >= self.reach_limit:
             return TOO_FAR
         return outcome.reason
 
     def without_recovery(self) -> "PoleTuning":
-        """The same problem without the runs of the safe controller, whose outcome is no data point."""
+        """The same problem without simulating the safe controller after a failure; results are the same."""
         return replace(self, settings=replace(self.settings, recover=False))
 
 
