@@ -1,14 +1,14 @@
 """How often `Optimizer.crash_relation` is right, on drawn problems whose margins have a known relation to the cost.
 
-`python -m benchmarks.relation --draws 40` prints, after 20 and 60 trials, how often the likeliest kind is the true one,
-by how likely it is said to be. Trials lie as a search leaves them: half quasi-random, half around the best so far.
-Every fifth problem has no margin at all: its crashes are random.
+`python -m benchmarks.relation --draws 40` prints, after 20 and 60 trials, how often the likeliest kind is the true one:
+where `crash_relation` names a cause and where it says "unclear", and by how likely the kind is said to be. Trials lie
+as a search leaves them: half quasi-random, half around the best so far. Every fifth problem has no margin at all: its
+crashes are random.
 """
 
 import argparse
 import itertools
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from crashbo import CRASHED, Optimizer
 from crashbo.sobol import sobol
 from crashbo.strategies.averaged import RELATED
 
+KINDS = ("high", "unrelated", "low", "random")
 BINS = (0.0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
@@ -29,8 +30,8 @@ def true_kind(landscape: Landscape) -> str:
     return "high" if correlation > RELATED else "low" if correlation < -RELATED else "unrelated"
 
 
-def run(number: int, counts: tuple[int, ...]) -> Iterator[tuple[int, str, str, float, int]]:
-    """Trials of a draw; after each count: the true kind, the likeliest, its probability, the rarer outcome's count."""
+def run(number: int, counts: tuple[int, ...]) -> Iterator[tuple[int, str, str, float, bool]]:
+    """Trials of a draw; after each count: the true kind, the likeliest, its probability, whether it is named."""
     landscape, rng = make_landscape(number), np.random.default_rng(number)
     chance = float(rng.uniform(0.1, 0.4)) if number % 5 == 4 else 0.0
     kind = "random" if chance else true_kind(landscape)
@@ -49,10 +50,9 @@ def run(number: int, counts: tuple[int, ...]) -> Iterator[tuple[int, str, str, f
         if not crashed and cost < lowest:
             best, lowest = share, cost
         if trial + 1 in counts and optimizer.relation is not None:
-            said = {name: value for name, value in asdict(optimizer.relation).items() if name != "rate"}
+            said = {name: float(getattr(optimizer.relation, name)) for name in KINDS}
             top = max(said, key=said.__getitem__)
-            crashes = sum(one.crashed for one in optimizer.trials)
-            yield trial + 1, kind, top, said[top], min(crashes, trial + 1 - crashes)
+            yield trial + 1, kind, top, said[top], "unclear" not in optimizer.crash_relation
 
 
 def main() -> None:
@@ -67,10 +67,17 @@ def main() -> None:
             found.append(one)
             print(number, *one, flush=True)
     for count in chosen.trials:
+        for words, wanted in (("a cause is named", True), ("unclear", False)):
+            right = [kind == top for n, kind, top, _, named in found if n == count and named == wanted]
+            print(f"after {count} trials, {words}: {len(right)} problems, right in {_mean(right):.0%}")
         print(f"after {count} trials: said to be, problems, right")
         for low, high in itertools.pairwise(BINS):
             right = [kind == top for n, kind, top, share, _ in found if n == count and low < share <= high]
-            print(f"{low:.0%} to {high:.0%}: {len(right)}, {np.mean(right) if right else np.nan:.0%}")
+            print(f"{low:.0%} to {high:.0%}: {len(right)}, {_mean(right):.0%}")
+
+
+def _mean(right: list[bool]) -> float:
+    return float(np.mean(right)) if right else float("nan")
 
 
 if __name__ == "__main__":

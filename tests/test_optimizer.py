@@ -228,6 +228,7 @@ def test_while_all_crash_the_best_guess_is_the_most_likely_to_succeed():
     assert math.isnan(best.mean)
     assert math.isnan(best.std)
     assert "No point is safe enough" in str(best)
+    assert "no cost seen yet" in str(best)
 
 
 def test_initial_points_come_first_and_in_order():

@@ -221,8 +221,22 @@ def test_constraints_belong_to_the_space():
     assert space.broken({"a": 0.7, "b": 0.7}) == ["a + b < 1"]
     assert Space.from_json(json.loads(json.dumps(space.to_json()))) == space
     assert "constraints" not in Space(SQUARE).to_json()
-    with pytest.raises(InputError, match="`constraints` must be expressions to be saved; got a function"):
-        Space(SQUARE, [lambda params: params["a"] < 1]).to_json()
+
+
+def test_a_function_cannot_be_saved_and_that_is_said_before_the_first_trial(tmp_path):
+    def small(params):
+        return params["a"] < 1
+
+    words = "must be expressions to be saved; got the function 'small'. Write it like 'a \\+ b <= 1', or save nothing"
+    space, state, ran = Space(SQUARE, [small]), tmp_path / "state.json", []
+    with pytest.raises(InputError, match=words):
+        space.to_json()
+    with pytest.raises(InputError, match=words):
+        minimize(ran.append, space, n_trials=3, state=state)
+    with pytest.raises(InputError, match=words):
+        Optimizer(space).save(state)
+    assert not ran
+    assert not state.exists()
 
 
 def test_short_forms_of_choices():

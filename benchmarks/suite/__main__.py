@@ -97,6 +97,7 @@ def scores(
     draws: Draws = "",
     methods: Methods = "all",
     against: Annotated[str, typer.Option(help="A method to compare with each other one, draw by draw.")] = "",
+    at: Annotated[str, typer.Option(help="Trials at which to score, with commas.")] = "20,50",
     json: Annotated[bool, typer.Option("--json", help="Numbers for programs instead of Markdown.")] = False,
 ) -> None:
     """Print the scores over drawn problems: regret over random search's, crashes, ranks."""
@@ -107,7 +108,10 @@ def scores(
 
     if against:
         _pick("against", against, list(method_names()))
-    report = make_report(_drawn_rows(out, draws, methods), against=against or None)
+    if not all(one.strip().isdigit() and int(one) > 0 for one in at.split(",")):
+        raise typer.BadParameter(f"`--at` must be numbers of trials with commas; got {at!r}.")
+    checkpoints = sorted({int(one) for one in at.split(",")})
+    report = make_report(_drawn_rows(out, draws, methods), against=against or None, checkpoints=checkpoints)
     typer.echo(dumps(report.to_json(), indent=1) if json else render(report))
 
 

@@ -29,16 +29,22 @@ class _Asked:
 def run_one(key: Key, trials: int | None = None) -> list[Row]:
     """Run a method on a problem and return its rows.
 
-    The shared design is told first. Then the method is asked for a trial whenever fewer than its workers are
-    out. Durations of trials are drawn evenly between 0.5 and 1.5, so with several workers trials end in mixed order.
-
     Args:
         key: problem, method and seed.
         trials: fewer than the problem's budget, to try things out.
     """
     name, method_name, seed = key
     problem = find_problem(name)
-    method = make_method(method_name, problem, seed)
+    return run_method(key, problem, make_method(method_name, problem, seed), trials)
+
+
+def run_method(key: Key, problem: Problem, method: Method, trials: int | None = None) -> list[Row]:
+    """The rows of a method that is made already.
+
+    The shared design is told first. Then the method is asked for a trial whenever fewer than its workers are
+    out. Durations of trials are drawn evenly between 0.5 and 1.5, so with several workers trials end in mixed order.
+    """
+    seed = key[2]
     budget = min(problem.budget, trials or problem.budget)
     rows: list[Row] = []
     for params in problem.design(seed)[:budget]:

@@ -93,7 +93,11 @@ class Report:
 
 
 def make_report(
-    rows: Iterable[Row], *, against: str | None = None, typical: Callable[[str], float] | None = None
+    rows: Iterable[Row],
+    *,
+    against: str | None = None,
+    typical: Callable[[str], float] | None = None,
+    checkpoints: Sequence[int] = CHECKPOINTS,
 ) -> Report:
     """Return the scores of all methods in the rows.
 
@@ -101,13 +105,14 @@ def make_report(
         rows: of drawn problems, random search's among them.
         against: a method to compare with each other one.
         typical: stands in for random search's regret where that is 0 or infinite; by default `typical_regret`.
+        checkpoints: trials at which to score; runs of slow methods may end at the last of them.
     """
     runs = group_draws(rows)
     methods = sorted({method for found in runs.values() for method in found})
-    full = {name: found for name, found in runs.items() if _complete(found, methods)}
+    full = {name: found for name, found in runs.items() if _complete(found, methods, checkpoints[-1])}
     units = {name: reference(found, name, typical or typical_regret) for name, found in full.items()}
     scores, pairings = list[Score](), list[Pairing]()
-    for trial in CHECKPOINTS if full else ():
+    for trial in checkpoints if full else ():
         values = {
             method: np.array([normalised(found[method], units[name], trial) for name, found in full.items()])
             for method in methods
@@ -182,7 +187,7 @@ def render(report: Report) -> str:
         "in all",
         "no success",
     ]
-    for trial in CHECKPOINTS:
+    for trial in sorted({one.trial for one in report.scores}):
         lines = [
             [
                 f"`{one.method}`",
@@ -224,9 +229,10 @@ def _pairing_table(pairings: Sequence[Pairing]) -> str:
     return table(head, lines)
 
 
-def _complete(found: Mapping[str, Run], methods: Sequence[str]) -> bool:
-    """Whether each method, and random search, has a run to the last checkpoint."""
-    return all(len(found.get(method, ())) >= CHECKPOINTS[-1] for method in {*methods, REFERENCE})
+def _complete(found: Mapping[str, Run], methods: Sequence[str], last: int) -> bool:
+    """Whether each method has a run to the last checkpoint, and random search one that gives the unit."""
+    enough = len(found.get(REFERENCE, ())) >= REFERENCE_TRIAL
+    return enough and all(len(found.get(method, ())) >= last for method in methods)
 
 
 def _mean_ranks(values: Mapping[str, np.ndarray]) -> dict[str, float]:

@@ -130,6 +130,16 @@ def compare(mine: Mapping[int, Run], other: Mapping[int, Run], name: str) -> Com
     return Comparison(name, len(seeds), p, "worse" if signed > 0 else "better")
 
 
+def holm(ps: Sequence[float]) -> list[float]:
+    """Return p values corrected for their number, after Holm."""
+    order = sorted(range(len(ps)), key=lambda i: ps[i])
+    corrected, highest = [1.0] * len(ps), 0.0
+    for place, i in enumerate(order):
+        highest = max(highest, min(1.0, (len(ps) - place) * ps[i]))
+        corrected[i] = highest
+    return corrected
+
+
 @dataclass(frozen=True)
 class HeadToHead:
     """Two methods over all runs with the same problem and seed.

@@ -14,6 +14,7 @@ from benchmarks.suite.stats import (
     full_runs,
     group_runs,
     head_to_head,
+    holm,
     mean_crashes,
     mean_ranks,
     median,
@@ -84,7 +85,7 @@ def details(runs: Runs) -> str:
 
 def paired(runs: Runs, mine: str = CRASHBO) -> str:
     """Return a line per problem: ours against the best peer in regret, and the safest that converges in crashes."""
-    lines = []
+    lines, ps = [], []
     for name, problem in runs.items():
         others = peers(problem)
         if mine not in problem or not others:
@@ -93,6 +94,7 @@ def paired(runs: Runs, mine: str = CRASHBO) -> str:
         result = compare(problem[mine], problem[best], best)
         safe = min(converging(problem), key=lambda one: mean_crashes(problem[one]), default=None)
         ends = [median(list(final_regrets(problem[method]).values())) for method in (mine, best)]
+        ps.append(result.p)
         lines.append(
             [
                 name,
@@ -105,10 +107,23 @@ def paired(runs: Runs, mine: str = CRASHBO) -> str:
                 str(result.seeds),
             ]
         )
-    head = ["problem", "regret", "best peer", "p", "verdict", "crashes", "safest peer that converges", "seeds"]
+    for line, corrected in zip(lines, holm(ps), strict=True):
+        line.insert(4, f"{corrected:.3g}")
+    head = [
+        "problem",
+        "regret",
+        "best peer",
+        "p",
+        "p, Holm",
+        "verdict",
+        "crashes",
+        "safest peer that converges",
+        "seeds",
+    ]
     note = (
-        "Median regret at the end; p of the two-sided Wilcoxon signed-rank test on regrets paired by seed, not "
-        "corrected for the number of problems; the verdict is on CrashBO. A peer converges if it is not significantly "
+        "Median regret at the end; p of the two-sided Wilcoxon signed-rank test on regrets paired by seed, alone and "
+        "corrected for the number of problems after Holm; the verdict on CrashBO is that of the test alone. "
+        "A peer converges if it is not significantly "
         "worse than the best peer and its median run succeeds."
     )
     return table(head, lines) + "\n\n" + note

@@ -337,6 +337,8 @@ def _start(
     from crashbo.studies.state_files import check_writable, resume
 
     check_writable("state", file)
+    if wanted is not None:
+        wanted.space.to_json()  # refuses a constraint that is a function
     if not file.exists():
         return wanted or _new(space, settings)
     strategy = settings["strategy"] if optimizer is None else optimizer.settings.strategy

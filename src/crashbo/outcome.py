@@ -170,7 +170,8 @@ def check_outcome(
     missing = [name for name in known if name not in seen]
     if missing and why is None:
         raise InputError(
-            f"`{missing[0]}` must be told with the objective; got nothing. Give its value or crashbo.VIOLATED."
+            f"`{missing[0]}` must be told with the objective; got nothing. "
+            "Give its value, or `violated` (crashbo.VIOLATED in code)."
         )
     return Outcome(_number("objective", objective, CRASHED), seen, str(reason or why or ""))
 

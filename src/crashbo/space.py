@@ -258,7 +258,11 @@ class Space(Mapping[str, Parameter]):
         data = {"parameters": [{"name": name} | _to_json(parameter) for name, parameter in self.items()]}
         functions = [one for one in self.constraints if not isinstance(one, str)]
         if functions:
-            raise InputError(f"`constraints` must be expressions to be saved; got a function, {functions[0]!r}.")
+            name = getattr(functions[0], "__name__", repr(functions[0]))
+            raise InputError(
+                f"`constraints` must be expressions to be saved; got the function {name!r}. "
+                "Write it like 'a + b <= 1', or save nothing."
+            )
         return data | ({"constraints": list(self.constraints)} if self.constraints else {})
 
     @classmethod

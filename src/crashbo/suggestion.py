@@ -1,5 +1,6 @@
 """What an optimizer gives: a suggestion with its reason, the best guess, and its whole state."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -85,7 +86,8 @@ class Best:
     def __str__(self) -> str:
         doubt = "" if self.feasible else " No point is safe enough yet: this one is the most likely to succeed."
         values = ", ".join(f"{name} = {_short(value)}" for name, value in self.params.items())
-        return f"{values}: {self.mean:.6g} ± {self.std:.2g}, success {self.success_probability:.1%}.{doubt}"
+        cost = "no cost seen yet" if math.isnan(self.mean) else f"{self.mean:.6g} ± {self.std:.2g}"
+        return f"{values}: {cost}, success {self.success_probability:.1%}.{doubt}"
 
 
 @dataclass(frozen=True)

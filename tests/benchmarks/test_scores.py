@@ -56,6 +56,15 @@ def test_scores_by_hand(rows):
     assert find(report, "good", 20).mean_rank == find(report, "random", 20).mean_rank == 1.5
 
 
+def test_slow_methods_may_end_at_the_last_trial_that_is_scored(rows):
+    short = [row for row in rows if row.method == "random" or row.trial <= 20]
+    assert make_report(short).draws == 0
+    report = make_report(short, checkpoints=(20,))
+    assert report.draws == 2
+    assert report.scores == tuple(one for one in make_report(rows).scores if one.trial == 20)
+    assert "After 50 trials" not in render(report)
+
+
 def test_crashes_by_hand(rows):
     report = make_report(rows)
     assert find(report, "random", 20).crashes == pytest.approx(2 / 40)

@@ -10,6 +10,7 @@ from benchmarks.suite.stats import (
     converging,
     group_runs,
     head_to_head,
+    holm,
     mean_ranks,
     peers,
     quartiles,
@@ -65,6 +66,14 @@ def test_ranks_leave_out_problems_some_method_lacks(rows):
     assert ranks == {"crashbo": 1.0, "random": 2.0, "sobol": 3.0}
 
 
+def test_holm_by_hand():
+    # 3 * 0.01, then the larger of that and 2 * 0.02, then 0.5 alone
+    assert holm([0.5, 0.01, 0.02]) == pytest.approx([0.5, 0.03, 0.04])
+    assert holm([0.02, 0.01, 0.015]) == pytest.approx([0.03, 0.03, 0.03])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
 def test_paired_test_by_hand():
     # Six pairs, all of one sign: the exact two-sided p is 2 / 2^6.
     a = {seed: run("p", "crashbo", seed, [float(seed)]) for seed in range(6)}
@@ -116,7 +125,7 @@ def test_rendered_tables(rows):
     assert "| `sobol` | 2.00 | 50.0% | 3 |" in text
     assert "| `crashbo` | 2 [1.5, 2.5] | 2 [1.5, 2.5] | 2 [1.5, 2.5] | 1.0 | 100.0 | 3 |" in text
     assert "| `sobol` | none [none, none] |" in text
-    assert "| p | 2 | `random` 3 | 0.25 | same | 1.0 | `random` 0.0 | 3 |" in text
+    assert "| p | 2 | `random` 3 | 0.25 | 0.5 | same | 1.0 | `random` 0.0 | 3 |" in text
     assert "| `random` | 6 | 3 | 0.2 | 0.5 | 0.0 |" in text
     assert text.index("### p") < text.index("### q")
 

@@ -118,6 +118,20 @@ def test_wrong_input_is_refused_beside_its_field(client: Client, path: str, body
     assert state["trials"][0]["reason"] == ""
 
 
+@pytest.mark.parametrize("path", ["start", "predict"])
+def test_own_values_that_break_a_constraint_between_parameters_are_refused(tmp_path: Path, path: str) -> None:
+    study = make_study(tmp_path, parameter_constraints=["kp * kd <= 4", "kp >= 1"])
+    with serving(study, model=QuickModel(study)) as url:
+        client = Client(url).login()
+        status, answer, _ = client.post(f"/api/{path}", {"params": {"kp": 9, "kd": 0.5}})
+        words = "These values must satisfy the study's parameter constraints; they break “kp * kd <= 4”."
+        assert (status, answer) == (422, {"error": words, "fields": {"params": words}})
+        status, answer, _ = client.post(f"/api/{path}", {"params": {"kp": 99, "kd": 0.5}})
+        assert (status, set(answer["fields"])) == (422, {"param:kp"})
+        assert client.state()["trials"] == []
+        assert client.post("/api/start", {"params": {"kp": 8, "kd": 0.5}})[0] == 200
+
+
 def test_a_suggestion_is_taken_once_by_many_at_once(client: Client) -> None:
     offer = client.wait(lambda state: state["offer"])["offer"]
     answers: list[int] = []

@@ -242,6 +242,20 @@ def test_two_browsers_see_the_same_and_one_gets_the_suggestion(study: Study, ope
     assert [one.status for one in reopen(study).records()] == ["crashed", "pending"]
 
 
+def test_own_values_that_break_a_constraint_between_parameters(tmp_path: Path, open_page: Open) -> None:
+    study = make_study(tmp_path, parameter_constraints=["kp * kd <= 4"])
+    with console(study) as (url, _):
+        page = open_page(url)
+        page.get_by_role("button", name="Try my own values").click()
+        dialog = page.locator("#own")
+        dialog.get_by_label("kp [N/m]").fill("9")
+        dialog.get_by_label("kd", exact=True).fill("0.5")
+        expect(dialog.locator(".prediction")).to_contain_text("they break “kp * kd <= 4”")
+        dialog.get_by_role("button", name="Start this experiment").click()
+        expect(dialog.locator("[role=alert]").last).to_contain_text("they break “kp * kd <= 4”")
+        assert reopen(study).records() == []
+
+
 def test_own_values_show_a_prediction_before_they_start(study: Study, open_page: Open) -> None:
     recording.add(study, {"kp": 2.0, "kd": 0.5}, 1.0, {"reach": 1.0})
     with console(study) as (url, _):

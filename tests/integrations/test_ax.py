@@ -3,7 +3,7 @@
 import logging
 import math
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ needs("ax.api.client", "ax")
 from ax.api.client import Client  # noqa: E402
 from ax.api.configs import ChoiceParameterConfig, DerivedParameterConfig, RangeParameterConfig  # noqa: E402
 from ax.core.parameter import ParameterType, RangeParameter  # noqa: E402
+from ax.core.parameter_constraint import ParameterConstraint  # noqa: E402
 from ax.generation_strategy.generation_strategy import GenerationStrategy  # noqa: E402
 from ax.generation_strategy.transition_criterion import MinTrials  # noqa: E402
 
@@ -38,10 +39,17 @@ def _quiet() -> None:
 
 
 def make_client(
-    parameters: Any = None, objective: str = "-cost", outcome_constraints: Any = None, **settings: Any
+    parameters: Any = None,
+    objective: str = "-cost",
+    outcome_constraints: Any = None,
+    between: Any = None,
+    equal: Sequence[str] = (),
+    **settings: Any,
 ) -> Any:
     client = Client()
-    client.configure_experiment(parameters=parameters or SQUARE)
+    client.configure_experiment(parameters=parameters or SQUARE, parameter_constraints=between)
+    if equal:
+        client._experiment.search_space.set_parameter_constraints([ParameterConstraint(equality=one) for one in equal])
     client.configure_optimization(objective=objective, outcome_constraints=outcome_constraints)
     configure(client, **({"options": FAST} | settings))
     return client
@@ -237,7 +245,7 @@ def _with_fidelity(client: Any) -> None:
             r"must bound one metric each; got '2 \* a \+ b <= 3', of",
         ),
         ("-cost", ["reach <= 3"], None, None, r"`constraints` must hold metrics without a known limit; got 'reach'"),
-        ("-cost", None, ["x + y <= 1"], None, r"`parameter_constraints` must be empty"),
+        ("-cost", None, ["x + y <= -1"], None, r"`constraints` must leave some point of the space; none satisfies"),
         ("-cost", None, None, _with_logit, r"`x` must be a plain parameter; got one with logit_scale"),
         ("-cost", None, None, _with_fidelity, r"`x` must be a plain parameter; got one with is_fidelity"),
     ],
@@ -264,6 +272,51 @@ def test_hierarchical_choices_are_refused() -> None:
     )
     with pytest.raises(crashbo.InputError, match=r"`kind` must be a plain parameter; got one with is_hierarchical"):
         make_client(parameters=[choice, *SQUARE])
+
+
+PARTS = [
+    *SQUARE,
+    RangeParameterConfig(name="n", bounds=(1, 9), parameter_type="int"),
+    RangeParameterConfig(name="net.depth", bounds=(1, 9), parameter_type="int"),
+    ChoiceParameterConfig(name="width", values=[16, 64, 90], parameter_type="int", is_ordered=True),
+]
+
+
+def test_constraints_between_parameters_hold_for_every_suggestion(tmp_path: Path) -> None:
+    between = ["x + y <= 0.5", "x >= 2 * y", "n + width <= 70", "net.depth - n <= 0"]
+
+    def allowed(p: dict[str, Any]) -> bool:
+        near = p["x"] + p["y"] <= 0.5 and p["x"] >= 2 * p["y"]
+        return near and p["n"] + p["width"] <= 70 and p["net.depth"] <= p["n"]
+
+    client = make_client(PARTS, between=between)
+    for number in range(8):
+        if number == 4:  # saved and loaded, they still hold
+            client.save_to_json_file(str(tmp_path / "client.json"))
+            client = Client.load_from_json_file(str(tmp_path / "client.json"))
+        for index, params in client.get_next_trials(2).items():
+            assert allowed(params), params
+            client.complete_trial(index, {"cost": -params["x"] - params["y"] - params["n"] - params["width"]})
+    assert allowed(dict(best(client).params))
+    assert best(client).params["width"] == 64  # the best one that is allowed
+
+
+def test_a_trial_outside_of_a_constraint_between_parameters_still_teaches() -> None:
+    client = make_client(between=["x + y <= 0.5"])
+    with pytest.raises(Exception, match="constraint"):  # Ax's own check
+        attach(client, {"cost": 1.0}, x=0.9, y=0.9)
+    attach(client, {"cost": 1.0}, x=0.1, y=0.1)
+    assert [dict(one.params) for one in told(client)] == [{"x": 0.1, "y": 0.1}]
+
+
+def test_an_equation_between_integers_holds_and_one_between_floats_is_refused() -> None:
+    whole = [RangeParameterConfig(name=name, bounds=(0, 9), parameter_type="int") for name in ("a", "b")]
+    client = make_client(whole, equal=["a + b == 7"])
+    assert all(one["a"] + one["b"] == 7 for one in client.get_next_trials(3).values())
+    with pytest.raises(
+        crashbo.InputError, match=r"must be inequalities .* '1.0 \* x \+ 1.0 \* y == 1.0'. Make `x` a derived"
+    ):
+        make_client(equal=["x + y == 1"])
 
 
 def test_fixed_parameters_of_a_call_are_refused() -> None:

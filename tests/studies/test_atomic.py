@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from crashbo.errors import CrashBOError
+from crashbo.integrations.optuna.internals import study_id
+from crashbo.integrations.optuna.transactions import CREATED, writer
 from crashbo.studies import recording
 from crashbo.studies.asking import ask
 from crashbo.studies.files import make_definition
+from crashbo.studies.importing import import_file
 from crashbo.studies.storage import Place, find_place
 from crashbo.studies.study import Study, create_study, open_study
 from tests.studies.helpers import QUASI_RANDOM, processes
@@ -45,6 +48,8 @@ def act(place: Place, deaths: int, command: str, number: int, options: dict[str,
     die_before_write(deaths)
     if command == "ask":
         ask(study)
+    elif command == "import":
+        import_file(study, options["path"])
     else:
         getattr(recording, command)(study, number, **options)
 
@@ -220,6 +225,76 @@ def test_a_queued_trial_begins_with_its_worker(study: Study) -> None:
         recording.crash(study, asked(study))
         assert study.records()[number].params == {"x": 0.25}
     assert begun
+
+
+# --- many at once ----------------------------------------------------------------------------------------
+
+
+def table(path: Path, count: int) -> Path:
+    lines = [f"{nth / 1000},{'' if nth % 3 == 2 else nth},{'' if nth % 3 == 2 else 1}" for nth in range(count)]
+    path.write_text("\n".join(["x,objective,reach", *lines]))
+    return path
+
+
+def test_an_import_stores_what_single_trials_would_be(study: Study, tmp_path: Path) -> None:
+    ask(study)  # numbers go on from there
+    assert import_file(study, table(tmp_path / "trials.csv", 5)).numbers == (1, 2, 3, 4, 5)
+    for nth in range(5):
+        crashed = nth % 3 == 2
+        recording.add(study, {"x": nth / 1000}, None if crashed else nth, {} if crashed else {"reach": 1.0})
+    trials = study.inner.get_trials()[1:]
+    assert [one.number for one in trials] == list(range(1, 11))
+    for one, other in zip(trials[:5], trials[5:], strict=True):
+        marks = [{key: value for key, value in x.user_attrs.items() if key != CREATED} for x in (one, other)]
+        assert marks[0] == marks[1]
+        assert (one.state, one.values, one.params, one.distributions) == (
+            other.state,
+            other.values,
+            other.params,
+            other.distributions,
+        )
+        assert one.datetime_start is not None
+        assert one.datetime_complete is not None
+
+
+def test_a_killed_import_stores_all_or_nothing(study: Study, tmp_path: Path) -> None:
+    path = table(tmp_path / "trials.csv", 3)
+    for deaths in range(30):
+        if not killed(study, deaths, "import", path=path):
+            break
+        assert len(study.records()) in (0, 3)
+        if study.records():  # killed after it was stored, before it could say so: nothing is stored twice
+            assert import_file(study, path).known == 3
+            break
+    assert 2 < deaths < 29
+    assert len(study.records()) == 3
+
+
+def test_many_at_once_are_stored_once_by_a_key(study: Study) -> None:
+    trials = [recording.make_trial(study, {"x": x}, 1.0, {"reach": 1.0}) for x in (0.1, 0.2)]
+    to, at = writer(study.inner), study_id(study.inner)
+    assert to.create_all(at, trials, "one") == to.create_all(at, trials, "one") == [0, 1]
+    assert to.create_all(at, trials, "two") == [2, 3]
+    assert to.create_all(at, [], "none") == []
+    assert len(study.records()) == 4
+
+
+def test_many_at_once_into_a_journal_file(tmp_path: Path) -> None:
+    study = create_study(find_place(str(tmp_path / "study.journal")), DEFINITION)
+    assert import_file(study, table(tmp_path / "trials.csv", 4)).numbers == (0, 1, 2, 3)
+    assert import_file(study, table(tmp_path / "more.csv", 6)).numbers == (4, 5)
+    trials = [recording.make_trial(study, {"x": x}, 1.0, {"reach": 1.0}) for x in (0.1, 0.2)]
+    to, at = writer(study.inner), study_id(study.inner)
+    assert to.create_all(at, trials[:1], "cut") == [6]  # as if it had been cut short
+    assert to.create_all(at, trials, "cut") == [6, 7]
+
+
+def test_two_imports_at_once_number_their_trials_one_by_one(study: Study, tmp_path: Path) -> None:
+    path = table(tmp_path / "trials.csv", 5)
+    with meanwhile(engine_of(study), 0, partial(import_file, open_study(study.place), path)) as done:
+        import_file(study, path, again=True)
+    assert done[0]
+    assert [one.number for one in open_study(study.place).records()] == list(range(10))
 
 
 # --- a journal file ------------------------------------------------------------------------------------

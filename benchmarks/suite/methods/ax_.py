@@ -16,7 +16,7 @@ from ax.generation_strategy.generation_strategy import GenerationStrategy
 
 from benchmarks.suite.methods.base import Sequential
 from benchmarks.suite.problem import Problem
-from crashbo.space import Categorical, Parameter
+from crashbo.space import Categorical, Int, Parameter
 
 _METRIC = "cost"
 
@@ -89,5 +89,6 @@ def _strategy(problem: Problem, seed: int, viability: bool) -> GenerationStrateg
 def _parameter(name: str, parameter: Parameter) -> RangeParameterConfig | ChoiceParameterConfig:
     if isinstance(parameter, Categorical):
         return ChoiceParameterConfig(name=name, values=list(parameter.choices), parameter_type="str", is_ordered=False)
-    bounds = (parameter.low, parameter.high)
-    return RangeParameterConfig(name=name, bounds=bounds, parameter_type="float")
+    bounds, kind = (parameter.low, parameter.high), "int" if isinstance(parameter, Int) else "float"
+    scaling = "log" if parameter.log else None
+    return RangeParameterConfig(name=name, bounds=bounds, parameter_type=kind, scaling=scaling)

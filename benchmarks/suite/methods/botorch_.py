@@ -22,7 +22,7 @@ from torch import Tensor
 from benchmarks.suite.methods.base import Sequential, worst
 from benchmarks.suite.problem import Problem
 
-_RESTARTS, _RAW = 8, 256
+_RESTARTS, _RAW, _ITERATIONS = 4, 256, 30  # few, so that a hundred runs take minutes
 _FIRST_STEPS, _LATER_STEPS = 150, 40  # of Adam, for the classifier
 
 
@@ -56,7 +56,13 @@ class _BoTorch(Sequential, ABC):
     def _maximise(self, acquisition: AcquisitionFunction) -> Tensor:
         """Maximise over the cube; with a choice, over the cube of each of its values."""
         bounds = torch.stack([torch.zeros(self._space.dimension), torch.ones(self._space.dimension)]).double()
-        settings: dict[str, Any] = {"q": 1, "num_restarts": _RESTARTS, "raw_samples": _RAW, "options": {"maxiter": 100}}
+        settings: dict[str, Any] = {
+            "q": 1,
+            "num_restarts": _RESTARTS,
+            "raw_samples": _RAW,
+            "options": {"maxiter": _ITERATIONS},
+            "retry_on_optimization_warning": False,
+        }
         choices = [one for one in self._space.coordinates if one.kind == "one-hot"]
         if not choices:
             return optimize_acqf(acquisition, bounds, **settings)[0][0]

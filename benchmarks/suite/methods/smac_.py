@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from ConfigSpace import Categorical as Choice
-from ConfigSpace import Configuration, ConfigurationSpace, Float
+from ConfigSpace import Configuration, ConfigurationSpace, Float, Integer
 from smac import BlackBoxFacade, Scenario
 from smac.runhistory.dataclasses import TrialInfo, TrialValue
 from smac.runhistory.enumerations import StatusType
 
 from benchmarks.suite.methods.base import Sequential, worst
 from benchmarks.suite.problem import Problem
-from crashbo.space import Categorical
+from crashbo.space import Categorical, Int
+
+_CHALLENGERS, _SEARCHES = 500, 4  # half of SMAC's own numbers, so that a hundred runs take minutes
 
 
 class Smac(Sequential):
@@ -42,6 +44,9 @@ class Smac(Sequential):
                 scenario,
                 _never_called,
                 initial_design=BlackBoxFacade.get_initial_design(scenario, n_configs=0),
+                acquisition_maximizer=BlackBoxFacade.get_acquisition_maximizer(
+                    scenario, challengers=_CHALLENGERS, local_search_iterations=_SEARCHES
+                ),
                 logging_level=False,
             )
         self._crashes: list[TrialInfo] = []
@@ -78,7 +83,8 @@ def _configurations(problem: Problem, seed: int) -> ConfigurationSpace:
         if isinstance(one, Categorical):
             space.add(Choice(name, items=list(one.choices)))
         else:
-            space.add(Float(name, bounds=(one.low, one.high)))
+            kind = Integer if isinstance(one, Int) else Float
+            space.add(kind(name, bounds=(one.low, one.high), log=one.log))
     return space
 
 

@@ -39,6 +39,7 @@ def tell(
     json_output: JsonOption = False,
 ) -> None:
     """Record the cost of a trial: `crashbo tell 3 0.73 reach=11.2`; `reach=violated` if that violated its limit."""
+    _refuse_options("tell", words)
     opened = _open(storage, study)
     from crashbo.outcome import check_outcome
     from crashbo.studies import recording
@@ -82,6 +83,7 @@ def crash(
     json_output: JsonOption = False,
 ) -> None:
     """Record that a trial crashed: `crashbo crash 3 --reason fell reach=11.2`."""
+    _refuse_options("crash", words)
     opened = _open(storage, study)
     from crashbo.studies import recording
     from crashbo.studies.values import parse_constraints, parse_params, split_words
@@ -139,6 +141,7 @@ def correct(
     json_output: JsonOption = False,
 ) -> None:
     """Correct a finished trial: `crashbo correct 3 0.7`, or `reach=9` alone, or --crashed, or --transient."""
+    _refuse_options("correct", words)
     opened = _open(storage, study)
     from crashbo.studies import recording
     from crashbo.studies.values import parse_constraints, parse_outcome, short, split_words
@@ -191,6 +194,21 @@ def restore(
 
     recording.correct(_open(storage, study), number, status="restored", by=by)
     _say(json_output, {"number": number, "status": "restored"}, "restored")
+
+
+def _refuse_options(command: str, words: list[str]) -> None:
+    """Refuse what looks like an option; Typer lets all unknown ones through, since a value may be negative."""
+    for word in words:
+        if word.startswith("-") and not _is_number(word):
+            raise InputError(f"No such option: {word.partition('=')[0]}. See `crashbo {command} --help`.")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _number(text: str) -> int:

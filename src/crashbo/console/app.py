@@ -75,7 +75,8 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _explained(request: Request, error: Exception) -> Response:
     """An error on purpose: its sentence, and the fields it is about."""
     if isinstance(error, FormError):
-        return JSONResponse({"error": "Nothing was stored: see beside the fields.", "fields": error.fields}, 422)
+        words = error.fields.get("params", "Nothing was stored: see beside the fields.")
+        return JSONResponse({"error": words, "fields": error.fields}, 422)
     kinds = ((TakenError, 409), (OutdatedError, 409), (ModelError, 503), (InputError, 422), (StudyError, 503))
     status = next((code for kind, code in kinds if isinstance(error, kind)), 500)
     return JSONResponse({"error": str(error)}, status)
@@ -118,7 +119,7 @@ def _read_routes(hub: Hub) -> list[Route]:
 
     async def predict(request: Request) -> Response:
         form = Form(await read_body(request), ("params",))
-        params = form.params(hub.study.definition)
+        params = form.allowed_params(hub.study.definition)
         form.finish()
         return JSONResponse(await _ask(hub, "predict", params=params))
 
@@ -254,7 +255,7 @@ def _write_routes(hub: Hub) -> list[Route]:
 
     async def start(request: Request) -> Response:
         form = Form(await read_body(request), ("params", "by"))
-        params, by = form.params(hub.study.definition), form.text("by", NAME_LIMIT)
+        params, by = form.allowed_params(hub.study.definition), form.text("by", NAME_LIMIT)
         form.finish()
         number = await run_in_threadpool(desk.start, params, by, key_of(request))
         await run_in_threadpool(hub.refresh)

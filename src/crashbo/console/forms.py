@@ -108,9 +108,20 @@ class Form:
                 found[name] = self._float(f"constraint:{name}", value, "", finite=False)
         return found
 
-    def params(self, definition: Definition, field: str = "params") -> dict[str, Any]:
+    def allowed_params(self, definition: Definition) -> dict[str, Any]:
+        """A value for every parameter of the space; together they satisfy its constraints between parameters."""
+        found = self.params(definition)
+        if not any(field.startswith("param:") for field in self._wrong):
+            broken = " and ".join(f"“{one}”" for one in definition.space.broken(found))
+            if broken:
+                self._fail(
+                    "params", f"These values must satisfy the study's parameter constraints; they break {broken}."
+                )
+        return found
+
+    def params(self, definition: Definition) -> dict[str, Any]:
         """A value for every parameter of the space."""
-        given = self._mapping(field, definition.space.names)
+        given = self._mapping("params", definition.space.names)
         found = {}
         for name, parameter in definition.space.items():
             try:

@@ -1,5 +1,6 @@
 """An Ax experiment as CrashBO's problem: its parameters, its objective and its constraints."""
 
+import keyword
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,8 @@ from typing import Any, Literal
 from crashbo.errors import InputError
 from crashbo.outcome import Constraint
 from crashbo.space import Categorical, Float, Int, Parameter, Space
+
+_TOLERANCE = 1e-8  # of an equality, as in Ax
 
 
 @dataclass(frozen=True)
@@ -160,15 +163,62 @@ def _identifier(text: str, taken: Sequence[str]) -> str:
 
 
 def _codec(search_space: Any) -> Codec:
-    if search_space.parameter_constraints:
-        raise InputError(
-            f"`parameter_constraints` must be empty; got {search_space.parameter_constraints}. "
-            "CrashBO searches boxes: mark trials outside as failed, or change the parameters."
-        )
     parameters = dict(search_space.parameters)
     derived = tuple(name for name, one in parameters.items() if type(one).__name__ == "DerivedParameter")
-    space = Space({name: _parameter(one) for name, one in parameters.items() if name not in derived})
-    return Codec(space, parameters, derived)
+    searched = {name: _parameter(one) for name, one in parameters.items() if name not in derived}
+    between = [_between(one, parameters) for one in search_space.parameter_constraints]
+    return Codec(Space(searched, between), parameters, derived)
+
+
+@dataclass(frozen=True, repr=False)
+class _Between:
+    """A constraint of Ax between parameters some of which are ordered choices, or have names no expression can hold.
+
+    Attributes:
+        weights: of the parameters.
+        values: of the ordered choices, whose params in CrashBO are places in these.
+        bound: of the weighted sum.
+        equal: whether the sum must be the bound, not at most the bound.
+    """
+
+    weights: tuple[tuple[str, float], ...]
+    values: tuple[tuple[str, tuple[float, ...]], ...]
+    bound: float
+    equal: bool = False
+
+    def __call__(self, params: Mapping[str, Any]) -> bool:
+        choices = dict(self.values)
+        terms = [
+            weight * (choices[name][params[name]] if name in choices else params[name]) for name, weight in self.weights
+        ]
+        gap = math.fsum(terms) - self.bound
+        return abs(gap) <= _TOLERANCE if self.equal else gap <= 0
+
+    def __repr__(self) -> str:
+        return _written(self.weights, self.bound, self.equal)
+
+
+def _between(constraint: Any, parameters: Mapping[str, Any]) -> str | _Between:
+    """A linear constraint of Ax between parameters: an expression wherever one can say it."""
+    weights = tuple((str(name), float(weight)) for name, weight in constraint.constraint_dict.items())
+    bound, equal = float(constraint.bound), bool(getattr(constraint, "is_equality", False))
+    floats = [name for name, _ in weights if parameters[name].parameter_type.name == "FLOAT"]
+    floats = [name for name in floats if not hasattr(parameters[name], "values")]
+    if equal and floats:
+        raise InputError(
+            f"`parameter_constraints` must be inequalities where parameters are floats; "
+            f"got {_written(weights, bound, equal)!r}. Make `{floats[0]}` a derived parameter."
+        )
+    choices = tuple(
+        (name, tuple(map(float, parameters[name].values))) for name, _ in weights if hasattr(parameters[name], "values")
+    )
+    plain = all(name.isidentifier() and not keyword.iskeyword(name) for name, _ in weights)
+    return _written(weights, bound, equal) if plain and not choices else _Between(weights, choices, bound, equal)
+
+
+def _written(weights: Sequence[tuple[str, float]], bound: float, equal: bool) -> str:
+    sign = "==" if equal else "<="
+    return f"{' + '.join(f'{weight!r} * {name}' for name, weight in weights)} {sign} {bound!r}"
 
 
 def _parameter(parameter: Any) -> Parameter:

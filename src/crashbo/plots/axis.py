@@ -120,13 +120,12 @@ def nearness(view: View, params: Mapping[str, Any], shown: Sequence[str]) -> Arr
     hidden = [name for name in view.varying if name not in shown]
     if not hidden:
         return np.ones(len(view.trials))
-    apart = np.stack(
-        [_distances(view.space[name], [t.params[name] for t in view.trials], params[name]) for name in hidden]
-    )
+    apart = np.stack([_distances(view, name, params[name]) for name in hidden])
     return np.clip(1 - 2 * np.sqrt(np.square(apart).mean(0)), 0.0, 1.0)
 
 
-def _distances(parameter: Parameter, values: Sequence[Any], other: Any) -> Array:
+def _distances(view: View, name: str, other: Any) -> Array:
+    parameter = view.space[name]
     if isinstance(parameter, Categorical):
-        return np.array([value != other for value in values], dtype=np.float64)
-    return np.abs(np.array([parameter.locate(value) for value in values]) - parameter.locate(other))
+        return np.array([trial.params[name] != other for trial in view.trials], dtype=np.float64)
+    return np.abs(view.positions[name] - parameter.locate(other))

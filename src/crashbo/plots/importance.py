@@ -56,8 +56,11 @@ def importance(source: Source, *, samples: int = 2048) -> Importance:
     seen = modelled(source)
     models = seen.models
     dimension = seen.space.dimension
-    drawn = sobol(samples, 2 * dimension, 0)
-    first, second = (seen.space.round(part) for part in (drawn[:, :dimension], drawn[:, dimension:]))
+    order = np.random.default_rng(0).permutation(samples)  # without it, points of one index have digits in common
+    first, second = (
+        seen.space.round(sobol(samples, dimension, 0)),
+        seen.space.round(sobol(samples, dimension, 1)[order]),
+    )
     base, likely = models.moments(first)[0], models.success(first)
     cost, success = [], []
     for block in seen.space.coordinates:

@@ -163,10 +163,11 @@ def _marks(marks: Marks, x: Any, y: Any, rows: Any, looks: dict[str, Any], name:
         for number, text, row in zip(marks.numbers, marks.texts, rows, strict=True)
         if row
     ]
-    opacity = np.clip(marks.near[rows], 0.25, 1.0).round(2).tolist()
+    opacity = small(np.clip(marks.near[rows], 0.25, 1.0).round(2))
     return go.Scatter(
         x=small(x[rows]), y=small(y[rows]), mode="markers", marker=looks | {"opacity": opacity}, name=name,
-        text=texts, hovertemplate="%{text}<extra></extra>", showlegend=legend and bool(rows.any()), legendgroup=name,
+        text=np.array(texts), hovertemplate="%{text}<extra></extra>", showlegend=legend and bool(rows.any()),
+        legendgroup=name,
     )  # fmt: skip
 
 

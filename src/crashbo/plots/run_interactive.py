@@ -235,16 +235,14 @@ def _groups(numbers: Parallel, heights: Any, colours: Theme) -> list[tuple[Any, 
 
 def _polylines(numbers: Parallel, heights: Any, rows: Any, name: str, looks: dict[str, Any]) -> go.Scatter:
     """Several lines in one trace, with gaps between them."""
-    x: list[float | None] = []
-    y: list[float | None] = []
-    texts: list[str] = []
-    for row in rows:
-        text = safe(f"trial {numbers.numbers[row]}: {numbers.texts[row]}")
-        line = [*numbers.positions[row].tolist(), float(heights[row]), None]
-        x += [*range(len(line) - 1), None]
-        y += line
-        texts += [text] * len(line)
-    return go.Scatter(x=x, y=y, mode="lines", line=looks, name=name, text=texts, hovertemplate="%{text}<extra></extra>")
+    gap = np.full((len(rows), 1), np.nan)
+    y = np.concatenate([numbers.positions[rows], heights[rows, None], gap], axis=1)
+    x = np.tile(np.append(np.arange(y.shape[1] - 1.0), np.nan), len(rows))
+    texts = np.array([safe(f"trial {numbers.numbers[row]}: {numbers.texts[row]}") for row in rows])
+    return go.Scatter(
+        x=small(x), y=small(y.ravel()), mode="lines", line=looks, name=name, text=np.repeat(texts, y.shape[1]),
+        hovertemplate="%{text}<extra></extra>",
+    )  # fmt: skip
 
 
 def plot_importance(source: Source, *, theme: ThemeName = "light") -> go.Figure:

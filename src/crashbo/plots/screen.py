@@ -1,6 +1,7 @@
 """What all plotly pictures share: safe text, axes over parameters, themes."""
 
 import html
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ def axis_layout(axis: Axis, *, title: bool = True) -> dict[str, Any]:
     return found | ({"title_text": safe(axis.label)} if title else {})
 
 
+@cache
 def template(theme: Theme) -> go.layout.Template:
     """Ground, text and grid of a theme."""
     axis = {

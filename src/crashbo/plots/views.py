@@ -13,6 +13,7 @@ from crashbo.history import OBJECTIVE
 from crashbo.minimization import Result
 from crashbo.optimizer import Optimizer
 from crashbo.outcome import Trial
+from crashbo.parameters import Categorical
 from crashbo.plots.decision import Decision, decide
 from crashbo.space import Space
 from crashbo.strategies.base import Limit, Surrogate
@@ -83,6 +84,14 @@ class View:
     def varying(self) -> tuple[str, ...]:
         """The parameters that are not constants."""
         return tuple(block.name for block in self.space.coordinates)
+
+    @cached_property
+    def positions(self) -> dict[str, Array]:
+        """Where the trials lie along each parameter that is no choice, from 0 to 1."""
+        numbers = {name: one for name, one in self.space.items() if not isinstance(one, Categorical)}
+        return {
+            name: np.array([one.locate(trial.params[name]) for trial in self.trials]) for name, one in numbers.items()
+        }
 
     @cached_property
     def best(self) -> Best:

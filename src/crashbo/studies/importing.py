@@ -67,8 +67,8 @@ def import_file(study: Study, path: Path, *, again: bool = False) -> Imported:
 
     A table has a column for each parameter, `objective`, and one for each constraint; an objective that is empty, NaN
     or infinite is a crash. `status` and `reason` are understood, `number` and columns of other names are ignored. The
-    file is checked as a whole before anything is written. Trials that the study has already are left out, so that a
-    second import adds only what is new.
+    file is checked as a whole before anything is written, and a database gets all of it or nothing. Trials that the
+    study has already are left out, so that a second import adds only what is new.
 
     Args:
         study: to add to.
@@ -82,16 +82,15 @@ def import_file(study: Study, path: Path, *, again: bool = False) -> Imported:
     told = [row for row in rows if row.status not in _WITHOUT_OUTCOME]
     trials = [_trial(study, row) for row in told]
     there = Counter() if again else Counter(_key(_of_record(one)) for one in study.records() if one.status in _STATUSES)
-    numbers, known = [], 0
+    new = []
     for trial in trials:
         key = _key(_of_trial(study, trial))
         if there[key]:
             there[key] -= 1
-            known += 1
-            continue
-        with study.guarded():
-            numbers.append(recording.store(study, trial))
-    return Imported(tuple(numbers), known, len(rows) - len(trials), tuple(ignored))
+        else:
+            new.append(trial)
+    numbers = recording.store_all(study, new)
+    return Imported(tuple(numbers), len(trials) - len(new), len(rows) - len(trials), tuple(ignored))
 
 
 def _read(path: Path) -> str:

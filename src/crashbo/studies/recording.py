@@ -4,7 +4,7 @@ Each of these is one transaction (see `crashbo.integrations.optuna.transactions`
 the same thing is stored once, however often it is asked for.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import optuna
@@ -159,6 +159,12 @@ def store(study: Study, trial: FrozenTrial, key: str | None = None) -> int:
     if key is not None and found.params != trial.params:
         raise InputError(f"`key` must be used for one trial only; trial {found.number} has it and other params.")
     return found.number
+
+
+def store_all(study: Study, trials: Sequence[FrozenTrial]) -> list[int]:
+    """Store whole trials, on a database all at once or not at all, and return their numbers."""
+    with study.guarded():
+        return writer(study.inner).create_all(study_id(study.inner), trials, new_key())
 
 
 def make_trial(

@@ -461,6 +461,25 @@ class TestGivenSpace:
         assert trial.params == crashbo.Space({"x": (0, 1), "y": (0, 1)}).sobol(1, 0)[0]
         assert study.trials[0].user_attrs["crashbo:why"] == "an initial point"
 
+    def test_a_space_of_crashbo_brings_its_constraints(self) -> None:
+        parts = {"x": (0.0, 1.0), "n": crashbo.Int(1, 8), "kind": ["a", "b"]}
+        space = crashbo.Space(parts, ["x * n <= 1", lambda one: one["kind"] == "a" or one["n"] > 2])
+        study = make_study(light(space=space))
+
+        def objective(trial: optuna.Trial) -> float:
+            x, n = trial.suggest_float("x", 0, 1), trial.suggest_int("n", 1, 8)
+            trial.suggest_categorical("kind", ["a", "b"])
+            return -x * n
+
+        study.optimize(objective, n_trials=10)
+        assert [space.broken(trial.params) for trial in study.trials] == [[]] * 10
+        assert space.broken(study.sampler.best(study).params) == []  # type: ignore[attr-defined]
+
+    @pytest.mark.parametrize("space", [{"x": (0, 1)}, {"x": crashbo.Float(0, 1)}, ["x"]])
+    def test_anything_else_is_refused(self, space: Any) -> None:
+        with pytest.raises(crashbo.InputError, match=r"`space` must be a crashbo.Space or a dict of Optuna's distrib"):
+            CrashBOSampler(space=space)
+
     def test_only_those_are_modelled(self) -> None:
         study = make_study(light(space={"x": UNIT}))
         study.add_trials([old(1.0, x=0.1, y=0.5), old(0.5, x=0.4, y=0.2)])

@@ -135,7 +135,8 @@ async function showPrediction(info, fields, shown) {
     if (mine !== asked) return;
     if (Object.keys(problem.fields || {}).length) {
       for (const [name, input] of Object.entries(fields)) setError(input, own(problem.fields, name));
-      shown.replaceChildren(el("p", { class: "muted", text: "No prediction for these values." }));
+      const whole = own(problem.fields, "params"); // what is wrong with the values together
+      shown.replaceChildren(el("p", { class: "muted", text: `No prediction for these values. ${whole || ""}`.trim() }));
     } else shown.replaceChildren(el("p", { class: "muted", text: `No prediction: ${problem.message} You can start it anyway.` }));
   }
 }

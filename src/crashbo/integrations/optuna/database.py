@@ -1,11 +1,11 @@
 """SQLite, PostgreSQL and other databases: writes of several parts are transactions on Optuna's tables."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from optuna.distributions import distribution_to_json
+from optuna.distributions import check_distribution_compatibility, distribution_to_json, json_to_distribution
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna.transactions import (
@@ -15,6 +15,7 @@ from crashbo.integrations.optuna.transactions import (
     Change,
     Ending,
     Update,
+    keys_of,
     outdated,
     with_key,
 )
@@ -103,6 +104,32 @@ class Database:
 
         return self._run(work)
 
+    def create_all(self, study_id: int, trials: Sequence[FrozenTrial], key: str) -> list[int]:
+        """Store whole trials in one transaction, with one insertion per table; `create` has queries for each value."""
+        from optuna.storages._rdb.models import TrialModel, TrialUserAttributeModel
+
+        keys = keys_of(key, len(trials))
+
+        def work(session: Any) -> list[int]:
+            _lock(session, study_id)
+            marks = TrialUserAttributeModel
+            mine = session.query(TrialModel).filter(TrialModel.study_id == study_id)
+            if trials:  # all of them came in one transaction, or none did
+                first = mine.join(marks, marks.trial_id == TrialModel.trial_id)
+                first = first.filter(marks.key == CREATED, marks.value_json == json.dumps(keys[0])).first()
+                if first is not None:
+                    return [int(first.number) + nth for nth in range(len(trials))]
+            _check_compatible(session, study_id, trials)
+            known = mine.count()
+            rows = [_trial_row(study_id, known + nth, one) for nth, one in enumerate(trials)]
+            session.add_all(rows)
+            session.flush()  # gives them their ids
+            keyed = map(with_key, trials, keys)
+            _insert_parts(session, [(int(row.trial_id), one) for row, one in zip(rows, keyed, strict=True)])
+            return [int(row.number) for row in rows]
+
+        return self._run(work)
+
     def add_entry(self, study_id: int, name: str, change: Change) -> list[dict[str, Any]]:
         from optuna.storages._rdb import models
 
@@ -148,6 +175,52 @@ class Database:
             return bool(row.update({StudyModel.study_name: name}, synchronize_session=False))
 
         return self._run(work)
+
+
+def _trial_row(study_id: int, number: int, trial: FrozenTrial) -> Any:
+    from optuna.storages._rdb.models import TrialModel
+
+    return TrialModel(
+        study_id=study_id,
+        number=number,
+        state=trial.state,
+        datetime_start=trial.datetime_start,
+        datetime_complete=trial.datetime_complete,
+    )
+
+
+def _insert_parts(session: Any, trials: Sequence[tuple[int, FrozenTrial]]) -> None:
+    """Store costs, params and marks of trials whose rows are there, by their ids."""
+    from optuna.storages._rdb import models
+    from sqlalchemy import insert
+
+    texts = {one: distribution_to_json(one) for _, trial in trials for one in trial.distributions.values()}
+    costs, params, marks = [], [], []
+    for at, trial in trials:
+        if trial.value is not None:
+            stored, kind = models.TrialValueModel.value_to_stored_repr(trial.value)
+            costs.append({"trial_id": at, "objective": 0, "value": stored, "value_type": kind})
+        for name, value in trial.params.items():
+            one = trial.distributions[name]
+            inner = {"param_value": one.to_internal_repr(value), "distribution_json": texts[one]}
+            params.append({"trial_id": at, "param_name": name, **inner})
+        marks += [{"trial_id": at, "key": key, "value_json": json.dumps(one)} for key, one in trial.user_attrs.items()]
+    tables = (models.TrialValueModel, costs), (models.TrialParamModel, params), (models.TrialUserAttributeModel, marks)
+    for table, rows in tables:
+        if rows:
+            session.execute(insert(table), rows)
+
+
+def _check_compatible(session: Any, study_id: int, trials: Sequence[FrozenTrial]) -> None:
+    """Refuse distributions that Optuna does not allow beside those of the study's trials."""
+    from optuna.storages._rdb.models import TrialModel, TrialParamModel
+
+    wanted = {(name, one) for trial in trials for name, one in trial.distributions.items()}
+    for name, distribution in sorted(wanted, key=lambda one: one[0]):
+        rows = session.query(TrialParamModel).join(TrialModel).filter(TrialModel.study_id == study_id)
+        found = rows.filter(TrialParamModel.param_name == name).first()
+        if found is not None:
+            check_distribution_compatibility(json_to_distribution(found.distribution_json), distribution)
 
 
 def _now() -> datetime:

@@ -17,6 +17,7 @@ from crashbo.integrations.optuna.transactions import (
     Change,
     Ending,
     Update,
+    create_all_plainly,
     create_plainly,
     outdated,
 )
@@ -83,6 +84,10 @@ class Journal:
     def create(self, study_id: int, trial: FrozenTrial, key: str) -> int:
         """Store a whole trial, in one line; two processes that use one key at the same moment are not told apart."""
         return create_plainly(self.storage, study_id, trial, key)
+
+    def create_all(self, study_id: int, trials: Sequence[FrozenTrial], key: str) -> list[int]:
+        """Store whole trials, a line each; what was cut short is completed by the same key."""
+        return create_all_plainly(self.storage, study_id, trials, key)
 
     def add_entry(self, study_id: int, name: str, change: Change) -> list[dict[str, Any]]:
         from optuna.storages.journal._storage import JournalOperation as Op

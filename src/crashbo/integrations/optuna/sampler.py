@@ -32,6 +32,7 @@ from crashbo.integrations.optuna.space import (
     Translation,
     declared,
     declared_constraints,
+    given_space,
     infer,
     infer_largest,
     translate,
@@ -40,6 +41,7 @@ from crashbo.optimizer import Optimizer
 from crashbo.options import Options
 from crashbo.outcome import Constraint
 from crashbo.settings import Settings
+from crashbo.space import Space
 from crashbo.strategies.base import Strategy
 from crashbo.suggestion import Best, Reason, Suggestion
 
@@ -77,7 +79,7 @@ class CrashBOSampler(BaseSampler):
         learn_from: Learn = True,
         prune_as: str = "estimate",
         independent_sampler: BaseSampler | None = None,
-        space: Mapping[str, BaseDistribution] | None = None,
+        space: Space | Mapping[str, BaseDistribution] | None = None,
     ) -> None:
         """Set up; nothing is read yet.
 
@@ -93,10 +95,18 @@ class CrashBOSampler(BaseSampler):
             prune_as: what a pruned trial counts as: an "estimate" of its final cost (from how finished trials went on
                 after that step), its last "value" as its cost, a "crash", or nothing ("ignore": then the
                 same point may be suggested again and again).
+<<<<<<< HEAD
             independent_sampler: for parameters that not all trials have; None: a model of the trials that have
                 them, and random values while these are few.
             space: distributions of the parameters, by name, if known beforehand; then the first trial is quasi-random
                 too. None: the parameters that all trials share.
+=======
+            independent_sampler: for parameters that not all trials share; None: by a model of the trials that have
+                them, at random while those are few.
+            space: the parameters to suggest together, Optuna's distributions by name or a `crashbo.Space`, whose
+                constraints all suggestions satisfy; then the first trials are quasi-random too. None: those all trials
+                share.
+>>>>>>> first
         """
         if prune_as not in PRUNED_CHOICES:
             raise InputError(f"`prune_as` must be one of {list(PRUNED_CHOICES)}; got {prune_as!r}.")
@@ -110,7 +120,7 @@ class CrashBOSampler(BaseSampler):
         self._learn_from = learn_from
         self._prune_as = prune_as
         self._independent_sampler = independent_sampler
-        self._space = dict(space or {})
+        self._space, self._rules = given_space(space)
         self._lock = threading.RLock()
         self._last: Optimizer | None = None
         self._plan: tuple[int, Mapping[str, Any]] = (-1, {})  # for parameters that not all trials share, by trial
@@ -183,7 +193,10 @@ class CrashBOSampler(BaseSampler):
         space = self._relative_space(study, records) or infer_largest(records)
         if not space:
             raise InputError("`study` must have a trial with parameters first; got none. Run one.")
-        return translate(space, declared_constraints(study_attributes(study)))
+        return self._translated(study, space)
+
+    def _translated(self, study: optuna.Study, space: Mapping[str, BaseDistribution]) -> Translation:
+        return translate(space, self._rules if self._space else declared_constraints(study_attributes(study)))
 
     def _relative_space(self, study: optuna.Study, records: Sequence[Record]) -> Distributions:
         return self._space or declared(study_attributes(study)) or infer(records)
@@ -213,8 +226,7 @@ class CrashBOSampler(BaseSampler):
     ) -> dict[str, Any]:
         """Suggest all shared parameters together."""
         self._refuse_many_objectives(study)
-        rules = declared_constraints(study_attributes(study))
-        translation = translate(search_space, rules) if search_space else None
+        translation = self._translated(study, search_space) if search_space else None
         with self._lock:
             records, claimed, skip = self._others(study, trial), False, 0
             for _ in range(_ROUNDS):

@@ -90,7 +90,20 @@ class Translation:
         return self.outward(rest) | {name: value for name, value in params.items() if name in self.distributions}
 
 
-def translate(distributions: Mapping[str, BaseDistribution], constraints: Sequence[str] = ()) -> Translation:
+def given_space(space: Any) -> tuple[Distributions, tuple[Any, ...]]:
+    """Return the distributions and the constraints between parameters of a space that a user gave, if any.
+
+    Raises:
+        InputError: if it is neither a `crashbo.Space` nor a dict of Optuna's distributions.
+    """
+    if isinstance(space, Space):
+        return {name: distribution_of(one) for name, one in space.items()}, space.constraints
+    if space is None or (isinstance(space, Mapping) and all(isinstance(o, BaseDistribution) for o in space.values())):
+        return dict(space or {}), ()
+    raise InputError(f"`space` must be a crashbo.Space or a dict of Optuna's distributions; got {space!r}.")
+
+
+def translate(distributions: Mapping[str, BaseDistribution], constraints: Sequence[Any] = ()) -> Translation:
     """Return the translation of a search space with at least one parameter, and constraints between parameters."""
     ordered = dict(sorted(distributions.items()))
     parameters = {name: parameter_of(one) for name, one in ordered.items()}

@@ -8,7 +8,7 @@ Each write carries a key, a text that its writer made up. Where the answer was l
 key tells a write that had arrived from one of somebody else.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import uuid4
@@ -81,6 +81,12 @@ class Writer(Protocol):
     def create(self, study_id: int, trial: FrozenTrial, key: str) -> int:
         """Store a whole trial and return its id; the one that is there already if the key is."""
 
+    def create_all(self, study_id: int, trials: Sequence[FrozenTrial], key: str) -> list[int]:
+        """Store whole trials of the same parameters and return their numbers; a database has all of them or none.
+
+        Those that the key has stored already are not stored again.
+        """
+
     def add_entry(self, study_id: int, name: str, change: Change) -> list[dict[str, Any]]:
         """Add what `change` makes of a list among the study's attributes to that list; return all of it."""
 
@@ -145,6 +151,9 @@ class _Plain:
     def create(self, study_id: int, trial: FrozenTrial, key: str) -> int:
         return create_plainly(self.storage, study_id, trial, key)
 
+    def create_all(self, study_id: int, trials: Sequence[FrozenTrial], key: str) -> list[int]:
+        return create_all_plainly(self.storage, study_id, trials, key)
+
     def add_entry(self, study_id: int, name: str, change: Change) -> list[dict[str, Any]]:
         before = list(self.storage.get_study_user_attrs(study_id).get(name, []))
         entry = change(before)
@@ -166,6 +175,23 @@ def create_plainly(storage: Any, study_id: int, trial: FrozenTrial, key: str) ->
         if one.user_attrs.get(CREATED) == key:
             return int(trial_id(one))
     return int(storage.create_new_trial(study_id, template_trial=with_key(trial, key)))
+
+
+def create_all_plainly(storage: Any, study_id: int, trials: Sequence[FrozenTrial], key: str) -> list[int]:
+    """One trial after the other; those that the key has stored already are found by keys of their own, by `keys_of`."""
+    there = {one.user_attrs.get(CREATED): one.number for one in storage.get_all_trials(study_id, deepcopy=False)}
+    numbers = []
+    for one, trial in zip(keys_of(key, len(trials)), trials, strict=True):
+        if one not in there:
+            made = storage.create_new_trial(study_id, template_trial=with_key(trial, one))
+            there[one] = storage.get_trial(made).number
+        numbers.append(int(there[one]))
+    return numbers
+
+
+def keys_of(key: str, count: int) -> list[str]:
+    """A key for each of some trials that are stored together."""
+    return [f"{key}-{nth}" for nth in range(count)]
 
 
 def with_key(trial: FrozenTrial, key: str) -> FrozenTrial:

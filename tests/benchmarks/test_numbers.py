@@ -1,0 +1,28 @@
+"""The benchmark of halved and doubled numbers."""
+
+import math
+from dataclasses import fields, replace
+
+import pytest
+from benchmarks.numbers import SKIPPED, relative, settings
+
+from crashbo.numbers import NUMBERS
+
+
+def test_every_number_is_halved_and_doubled_and_stays_sound():
+    found = settings()
+    assert {name.split(",")[0] for name in found} == {one.name for one in fields(NUMBERS)} - set(SKIPPED)
+    assert len(found) + len(SKIPPED) <= 20
+    for pair in found.values():
+        for change in pair:
+            assert replace(NUMBERS, **change) != NUMBERS
+    assert found["first_price"] == ({"first_price": 0.15}, {"first_price": 0.6})
+    assert found["most_models"] == ({"most_models": 4}, {"most_models": 16})
+    assert found["noise, centre"][0]["noise"] == (pytest.approx(-6 - math.log(2)), 2.0)
+    assert all(-1 < rho < 1 for rho, _ in found["correlations"][1]["correlations"])
+    assert sum(weight for _, weight in found["kernels"][0]["kernels"]) == pytest.approx(1.0)
+
+
+def test_ratios_are_averaged_in_logs_over_runs_that_succeeded():
+    assert relative([1.0, 4.0, math.inf], [2.0, 2.0, 1.0])[0] == pytest.approx(1.0)
+    assert relative([4.0, 4.0], [1.0, 1.0]) == (pytest.approx(4.0), pytest.approx(1.0))
