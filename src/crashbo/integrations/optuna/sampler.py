@@ -95,18 +95,11 @@ class CrashBOSampler(BaseSampler):
             prune_as: what a pruned trial counts as: an "estimate" of its final cost (from how finished trials went on
                 after that step), its last "value" as its cost, a "crash", or nothing ("ignore": then the
                 same point may be suggested again and again).
-<<<<<<< HEAD
             independent_sampler: for parameters that not all trials have; None: a model of the trials that have
                 them, and random values while these are few.
-            space: distributions of the parameters, by name, if known beforehand; then the first trial is quasi-random
-                too. None: the parameters that all trials share.
-=======
-            independent_sampler: for parameters that not all trials share; None: by a model of the trials that have
-                them, at random while those are few.
-            space: the parameters to suggest together, Optuna's distributions by name or a `crashbo.Space`, whose
-                constraints all suggestions satisfy; then the first trials are quasi-random too. None: those all trials
-                share.
->>>>>>> first
+            space: the parameters if known beforehand, as Optuna's distributions by name or as a `crashbo.Space`, whose
+                constraints all suggestions satisfy; then the first trial is quasi-random too. None: the parameters
+                that all trials share.
         """
         if prune_as not in PRUNED_CHOICES:
             raise InputError(f"`prune_as` must be one of {list(PRUNED_CHOICES)}; got {prune_as!r}.")
