@@ -15,15 +15,17 @@ import subprocess
 import sys
 import time
 
+import optuna
+
 STORAGE = os.environ["CRASHBO_STORAGE"]  # such as postgresql://user:password@host/database
 
 
 def shell(command):
-    """Run a command as a terminal does, and show what it says."""
+    """Run a command and show its output, as a terminal does."""
     words = command.replace("crashbo ", f"{sys.executable} -m crashbo ", 1)
     plain = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}  # which notebooks set
-    done = subprocess.run(words, shell=True, capture_output=True, text=True, env=plain)
-    print(f"$ {command}\n{done.stdout}{done.stderr}", end="")
+    done = subprocess.run(words, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=plain)
+    print(f"$ {command}\n{done.stdout}", end="")
 
 
 # %% [markdown]
@@ -52,7 +54,20 @@ workers = [subprocess.Popen(command, **quiet) for _ in range(4)]
 # A machine loses power: one worker is killed, in the middle of a trial.
 
 # %%
-time.sleep(20)
+DATABASE = STORAGE.replace("postgresql:", "postgresql+psycopg:")  # as SQLAlchemy names it
+
+
+def is_busy(worker):
+    """Whether a worker is in the middle of a trial."""
+    if "crashbo" not in optuna.get_all_study_names(DATABASE):
+        return False
+    trials = optuna.load_study(study_name="crashbo", storage=DATABASE).trials
+    running = [trial for trial in trials if trial.params and not trial.state.is_finished()]
+    return worker.pid in [trial.user_attrs["crashbo:worker"]["pid"] for trial in running]
+
+
+while workers[3].poll() is None and not is_busy(workers[3]):
+    time.sleep(0.1)
 workers[3].send_signal(signal.SIGKILL)
 for worker in workers[:3]:
     worker.wait()
@@ -60,16 +75,13 @@ for worker in workers[:3]:
 # %% [markdown]
 # ## The result
 #
-# No trial is missing: the values that the dead worker was trying have been offered again. No two workers tried the
-# same values.
+# The trial of the dead worker is marked as transient, and its values have been tried again. Otherwise no two workers
+# tried the same values.
 
 # %%
 shell("crashbo status")
 
 # %%
-import optuna
-
-study = optuna.load_study(study_name="crashbo", storage=STORAGE.replace("postgresql:", "postgresql+psycopg:"))
-ended = [trial for trial in study.trials if trial.state.is_finished()]
-points = {tuple(trial.params.values()) for trial in ended}
-print(len(ended), "trials ended,", len(points), "different points")
+trials = optuna.load_study(study_name="crashbo", storage=DATABASE).trials
+points = {tuple(trial.params.values()) for trial in trials}
+print(len(trials), "trials,", len(points), "different points")

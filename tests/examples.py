@@ -10,7 +10,6 @@ _BUDGETS = [
     (r"(--trials\W+)\d+", 6),
     (r"(num_samples=)\d+", 6),
     (r"(seed in range\()\d+", 1),
-    (r"(time\.sleep\()\d+", 4),
 ]
 
 
