@@ -27,8 +27,6 @@ from crashbo.report import render_report
 from crashbo.reproduce import figures, robot_figures
 from crashbo.reproduce.cases import make_case
 from crashbo.reproduce.example1 import example1
-from crashbo.reproduce.penalties import PenaltyReport, reproduce_penalties
-from crashbo.reproduce.robot import Run as RobotRun
 from crashbo.reproduce.robot import tune as tune_robot
 from crashbo.reproduce.simulations import Report, Run, evaluate, reproduce
 
@@ -95,13 +93,6 @@ def robot(name: str) -> dict[str, Any]:
     return robot_figures.robot_figures(name, tune_robot(name, 1000, method="default"), 1000)
 
 
-def penalties(folder: Path | None) -> Any:
-    if folder is None or not (folder / "penalties.json").exists():
-        return robot_figures.plot_penalties(reproduce_penalties(runs=3))
-    found = json.loads((folder / "penalties.json").read_text())
-    return robot_figures.plot_penalties(PenaltyReport(found["paper"], [RobotRun(**one) for one in found["runs"]]))
-
-
 def pictures(reports: Path | None) -> dict[str, Callable[[], Any]]:
     """What to draw, by file name."""
     return {
@@ -109,11 +100,9 @@ def pictures(reports: Path | None) -> dict[str, Callable[[], Any]]:
         "example1-predictive": lambda: plot_predictive(example1().curves(), *example1().predictive()),
         "cases": lambda: figures.plot_cases([make_case(number) for number in (1, 2, 3, 4)]),
         "model": lambda: plots.plot_model(make_case(4).optimizer, truth=make_case(4).problem),
-        "model-dark": lambda: plots.plot_model(make_case(1).optimizer, theme="dark"),
         "sim1-maps": lambda: figures.plot_simulation("sim1", finished("sim1")),
         "sim2-maps": lambda: figures.plot_simulation("sim2", finished("sim2")),
         "sim1-thresholds": lambda: figures.plot_limits("sim1", finished("sim1")),
-        "maps-dark": lambda: plots.plot_maps(finished("sim1"), theme="dark"),
         "maps-mixed": lambda: plots.plot_maps(tuned(), "filter", "kd"),
         "slices": lambda: plots.plot_slices(tuned()),
         "pairs": lambda: plots.plot_pairs(tuned()),
@@ -124,9 +113,6 @@ def pictures(reports: Path | None) -> dict[str, Callable[[], Any]]:
         "statistics": lambda: statistics(reports),
         "robot2d-maps": lambda: robot("robot2d")["maps"],
         "robot2d-rollouts": lambda: robot("robot2d")["rollouts"],
-        "robot2d-mixed-maps": lambda: robot("robot2d-mixed")["maps"],
-        "robot2d-mixed-thresholds": lambda: robot("robot2d-mixed")["limits"],
-        "penalties": lambda: penalties(reports),
     }
 
 
@@ -150,23 +136,19 @@ def shrink(source: Path, target: Path) -> Path:
 
 
 def screenshots() -> list[Path]:
-    """The report on a desk and on a phone in the dark, where there is a browser to look with."""
+    """The report, where there is a browser to look with."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
-        print("No Chromium: the screenshots of the report are left as they are. apt-get install chromium")
+        print("No Chromium: the screenshot of the report is left as it is. apt-get install chromium")
         return []
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
         page.write_text(render_report(tuned(), title="Tuning the pole balancer", when=datetime(2026, 1, 1, tzinfo=UTC)))
-        taken = []
-        for name, size, dark in (("report", "1200,1750", False), ("report-phone", "500,1900", True)):
-            raw = Path(folder) / f"{name}.png"
-            scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
-            flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=9000"]
-            command = [browser, *flags, scheme, f"--screenshot={raw}", f"--window-size={size}", page.as_uri()]
-            subprocess.run(command, check=True, capture_output=True)
-            taken.append(shrink(raw, IMAGES / f"{name}.png"))
-        return taken
+        raw = Path(folder) / "report.png"
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=9000"]
+        look = ["--blink-settings=preferredColorScheme=1", f"--screenshot={raw}", "--window-size=1200,1750"]
+        subprocess.run([browser, *flags, *look, page.as_uri()], check=True, capture_output=True)
+        return [shrink(raw, IMAGES / "report.png")]
 
 
 def main() -> None:
