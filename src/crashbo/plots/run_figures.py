@@ -170,17 +170,22 @@ def draw_bands(
     return figure
 
 
-def draw_band_curves(axes: Axes, bands: Sequence[Band], colours: Theme, *, log: bool | None = None) -> None:
-    """Draw medians and quartiles of several methods."""
+def draw_band_curves(
+    axes: Axes,
+    bands: Sequence[Band],
+    colours: Theme,
+    *,
+    log: bool | None = None,
+    styles: Sequence[tuple[str, str]] | None = None,
+) -> None:
+    """Draw medians and quartiles of several methods; `styles` are colour and dashes of each, else a cycle of them."""
+    cycle = [(colours.cycle[i % len(colours.cycle)], _DASHES[i % len(_DASHES)]) for i in range(len(bands))]
     curves, use_log = history.drawable(bands, log)
-    for number, (one, (low, middle, high)) in enumerate(zip(bands, curves, strict=True)):
+    for one, (low, middle, high), (colour, dashes) in zip(bands, curves, styles or cycle, strict=True):
         trials = np.arange(1, len(middle) + 1)
-        colour = colours.cycle[number % len(colours.cycle)]
         band(axes, trials, low, high, colour)
         runs = f"{one.runs} run" + "s" * (one.runs != 1)
-        axes.plot(
-            trials, middle, color=colour, lw=2, ls=_DASHES[number % len(_DASHES)], label=f"{plain(one.name)} ({runs})"
-        )
+        axes.plot(trials, middle, color=colour, lw=2, ls=dashes, label=f"{plain(one.name)} ({runs})")
     if use_log:
         axes.set_yscale("log")
     whole_numbers(axes)

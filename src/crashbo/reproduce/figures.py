@@ -142,9 +142,16 @@ def plot_statistics(reports: Sequence[Report], *, theme: ThemeName = "light") ->
 
 def _draw_group(axes: Axes, title: str, reports: Sequence[Report], colours: Theme) -> None:
     bands = [one for report in reports for one in _bands(report, f"{_NAMES[report.name]}: ")]
+    colour = {"paper": colours.orange, "default": colours.blue, "random": colours.muted}
+    styles = [
+        (colour[method], dashes)
+        for report, dashes in zip(reports, ("-", "--", ":", "-."), strict=False)
+        for method in METHODS
+        if report.of(method)
+    ]
     axes.set(title=title, xlabel="trials")
     if bands:
-        draw_band_curves(axes, bands, colours, log=True)
+        draw_band_curves(axes, bands, colours, log=True, styles=styles)
         axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False)
 
 
