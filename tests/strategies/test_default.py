@@ -143,15 +143,6 @@ def test_a_budget_of_nothing_needs_a_known_success():
     assert optimizer.best().mean < bowl({"x": 0.3, "y": 0.4}) + 1e-6
 
 
-def test_with_a_budget_and_a_known_success_the_models_decide_at_once():
-    """A quasi-random design would spend a small budget before anything is known."""
-    for budget, mode in ((None, "initial"), (2, "gain")):
-        optimizer = Optimizer(SQUARE, options=Options(crash_budget=budget))
-        optimizer.tell({"x": 0.3, "y": 0.4}, 1.0)
-        assert DefaultStrategy().suggest(optimizer.history).mode == mode
-    assert DefaultStrategy().suggest(Optimizer(SQUARE, options=Options(crash_budget=2)).history).mode == "initial"
-
-
 def test_a_high_price_does_not_make_a_useless_trial_the_best():
     """After many crashes a known success is the safest point, but repeating it gains nothing."""
     rng = np.random.default_rng(0)

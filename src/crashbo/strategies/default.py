@@ -50,8 +50,7 @@ class DefaultStrategy:
     def _begins(self, history: History) -> bool:
         """Whether the quasi-random design goes on: at first, and while nothing has succeeded.
 
-        A crash budget ends it as soon as something has succeeded: the design does not know what a crash is worth, and
-        from then on the models do.
+        A budget that is spent ends it: from then on only what is known to succeed is worth a look.
         """
         succeeded = not history.failed.all()
         if budget_left(history.failed.tolist(), history.options) == 0:
@@ -62,8 +61,6 @@ class DefaultStrategy:
                 f"{history.options.crash_budget}, and no trial has. Give a point that is known to succeed "
                 "(`initial_points`, or tell a trial of it), or a larger budget."
             )
-        if history.options.crash_budget is not None and succeeded and len(history.trials):
-            return False
         made = len(history.trials) + len(history.pending)
         return made < initial_count(history) or all(trial.crashed for trial in history.trials)
 
@@ -153,7 +150,7 @@ class GainScore:
 
     @cached_property
     def price(self) -> float:
-        """Of a failure, at most what the best trial with a substantial gain would pay.
+        """Of a failure, at most what the best trial with a substantial gain would pay, unless there is a budget.
 
         Else, while there is much to gain, a trial without any gain would be the best.
 
@@ -161,7 +158,7 @@ class GainScore:
         """
         history = self.history
         price = crash_price(history.failed.tolist(), initial_count(history), history.options, self.numbers)
-        if price >= UNAFFORDABLE:
+        if history.options.crash_budget is not None:
             return price
         gain, success = self._first
         counts = (gain > _SUBSTANTIAL * spread_of(self.surrogate.objective.models.block.values)) & self.fresh(
