@@ -32,7 +32,7 @@ from crashbo.numbers import NUMBERS, Numbers
 LEAST, MOST = 1e-3, 1e3  # ratios of one draw that count
 PARTS = {  # numbers that are several, each moved alone: what is moved, its place, and whether it is a logarithm
     "lengthscale": (("centre", 0, True), ("common", 1, False), ("own", 2, False)),
-    "variance": (("centre", 0, True), ("spread", 1, False)),
+    "variance": (("spread", 1, False),),  # its centre, 1, is that of standardised values
     "noise": (("centre", 0, True), ("spread", 1, False)),
     "threshold": (("mean", 0, False), ("spread", 1, False)),
 }

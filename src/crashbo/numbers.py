@@ -24,6 +24,7 @@ class Numbers:
         most_models: in the average.
         reason_count: crashes with one named reason that may have a margin of their own.
         first_price, price_step: of a crash, and how far the log price moves with each trial.
+        substantial: gain, in standard deviations of the costs, that bounds the price by what it would pay.
     """
 
     lengthscale: tuple[float, float, float] = (-1.2, 1.2, 0.5)
@@ -48,6 +49,7 @@ class Numbers:
     reason_count: int = 4
     first_price: float = 0.3
     price_step: float = 0.7
+    substantial: float = 0.1
 
 
 NUMBERS = Numbers()

@@ -24,7 +24,6 @@ _NEAR = 40  # trials that are looked around
 _NOISY = 0.05  # share of the costs' spread from which on noise may explain the best trial
 _TOLERANCE = 0.002  # by which a suggestion may be less likely to succeed than the safest, once a budget is spent
 _CERTAIN = 1e-3  # probability of failure below which a trial counts as free
-_SUBSTANTIAL = 0.1  # gain, in standard deviations of the costs, for which it is worth to go on
 _SAME = 1e-6  # distance below which points are one and the same
 
 
@@ -161,9 +160,8 @@ class GainScore:
         if history.options.crash_budget is not None:
             return price
         gain, success = self._first
-        counts = (gain > _SUBSTANTIAL * spread_of(self.surrogate.objective.models.block.values)) & self.fresh(
-            self.points
-        )
+        spread = spread_of(self.surrogate.objective.models.block.values)
+        counts = (gain > self.numbers.substantial * spread) & self.fresh(self.points)
         if not counts.any():
             return price
         worth = gain[counts] / self.norm / np.maximum(1 - success[counts], _CERTAIN)
