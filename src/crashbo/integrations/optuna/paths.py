@@ -26,6 +26,7 @@ from crashbo.strategies.gain import improvement_shape
 from crashbo.strategies.price import budget_left
 from crashbo.suggestion import Reason, Suggestion
 
+_SHORTEST, _LONGEST = 3, 10  # design of a path
 Seen: TypeAlias = dict[float, bool]  # by a value in Optuna's internal representation: whether it leads there
 
 
@@ -144,13 +145,18 @@ def _between(parameter: Float | Int, bad: float, good: float) -> float:
     return math.sqrt(bad * good) if parameter.log else (bad + good) / 2
 
 
-def budgeted(settings: Settings, records: Sequence[Record], translation: Translation) -> Settings:
-    """Return the settings with what failed trials outside a space leave of the crash budget."""
-    budget = settings.options.crash_budget
-    if budget is None:
-        return settings
-    outside = [one for one in records if one.failed_under(settings.constraints) and place(one, translation) is None]
-    return replace(settings, options=replace(settings.options, crash_budget=max(budget - len(outside), 0)))
+def settings_for(settings: Settings, records: Sequence[Record], translation: Translation) -> Settings:
+    """Return the settings for one path: a short design, since others need one too, and its share of the crash budget.
+
+    The share is what the failed trials of other paths leave.
+    """
+    options, free = settings.options, len(translation.space.coordinates)
+    initial = min(max(_SHORTEST, 2 * free), options.initial or _LONGEST)
+    budget = options.crash_budget
+    if budget is not None:
+        failed = [one for one in records if one.failed_under(settings.constraints)]
+        budget = max(budget - sum(place(one, translation) is None for one in failed), 0)
+    return replace(settings, options=replace(options, initial=initial, crash_budget=budget))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from crashbo.integrations.optuna.history import make_optimizer, settings_in
 from crashbo.integrations.optuna.internals import set_system_attribute, set_user_attribute, study_attributes
 from crashbo.integrations.optuna.offers import Offer, ask, beliefs, rivals, skipped, within
 from crashbo.integrations.optuna.outputs import outputs_of
-from crashbo.integrations.optuna.paths import Path, budgeted, find_paths, next_path, relative_space
+from crashbo.integrations.optuna.paths import Path, find_paths, next_path, relative_space, settings_for
 from crashbo.integrations.optuna.records import (
     PRUNED_CHOICES,
     RETRY_OF,
@@ -328,7 +328,7 @@ class CrashBOSampler(BaseSampler):
             return Offer({}, {"mode": "independent", "why": "no parameters are known yet"})
 
         def path(translation: Translation) -> Path:
-            settings = budgeted(self._settings, records, translation) if branches else self._settings
+            settings = settings_for(self._settings, records, translation) if branches else self._settings
             optimizer = self._optimizer(study, records, translation, trial.number, settings)
             return Path(translation, optimizer.with_pending(skipped(records, translation)))
 
