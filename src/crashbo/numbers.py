@@ -19,7 +19,7 @@ class Numbers:
         lapses: rates of random crashes, with their prior weights.
         warps: how strongly values above the median are compressed, with their prior weights.
         kernels: of all latents, with their prior weights.
-        spread: directions of the value's hyperparameters that are averaged over, two points each beside the mode.
+        value_points: settings of the value's hyperparameters that are combined with the others; 0: the mode alone.
         smallest_weight: of a model that stays in the average.
         most_models: in the average.
         reason_count: crashes with one named reason that may have a margin of their own.
@@ -43,9 +43,9 @@ class Numbers:
     lapses: tuple[tuple[float, float], ...] = ((0.003, 0.7), (0.03, 0.2), (0.15, 0.1))
     warps: tuple[tuple[float, float], ...] = ((0.0, 0.5), (1.0, 0.25), (4.0, 0.25))
     kernels: tuple[tuple[KernelName, float], ...] = (("matern52", 0.6), ("rbf", 0.4))
-    spread: int = 2
+    value_points: int = 12
     smallest_weight: float = 0.02
-    most_models: int = 8
+    most_models: int = 12
     reason_count: int = 4
     first_price: float = 0.3
     price_step: float = 0.7

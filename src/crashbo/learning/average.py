@@ -14,7 +14,7 @@ from crashbo.gp.prediction import Predictor
 from crashbo.gp.rows import Hyperparameters
 from crashbo.learning.block import Block, Relations
 from crashbo.learning.sites import KnownSites
-from crashbo.learning.values import THREE, ValuePoint, fixed_values, value_modes
+from crashbo.learning.values import ValuePoint, fixed_values, systematic, value_modes, value_points
 from crashbo.learning.warp import Warp
 from crashbo.numbers import NUMBERS, Numbers
 
@@ -33,7 +33,7 @@ class Candidates:
     Attributes:
         at: the settings.
         warps: of the values.
-        log_prior: `b`, of all of them, times the weight of the quadrature that they belong to.
+        log_prior: `b`, of all of them, times the weight of the sample that they belong to.
         sites: EP's, where they were learned; None: not known.
     """
 
@@ -102,10 +102,9 @@ class ModelSet:
 def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
     """Find the hyperparameters that matter, a pure function of the trials.
 
-    First the value's own, from the values alone: the mode for every warp, and points around it by Laplace's
-    approximation.
-    Then, in three rounds that each go on with what counts so far: all relations of margins and value; lapse rates and
-    warps; points around the modes. Each candidate is weighed by its evidence.
+    First the value's own, from the values alone: the mode for every warp, and samples around it.
+    Then, in three rounds that each go on with what counts so far: all relations of margins and value; lapse rates;
+    the samples. Each candidate is weighed by its evidence.
     """
     return _resample(weigh_all(block, numbers), numbers.most_models)
 
@@ -119,7 +118,7 @@ def weigh_all(block: Block, numbers: Numbers = NUMBERS) -> "ModelSet":
     if len(block.above):
         pairs = [(one, relation.lapsing(lapse, prior)) for one, relation in pairs for lapse, prior in numbers.lapses]
         pairs, start = _best(block, pairs, _repeat(start, len(numbers.lapses)), numbers)
-    points = best.points() + [point for mode in modes[1:] for point in mode.points(directions=1, rule=THREE)]
+    points = value_points(block, modes, numbers)
     spread = [(point, relation) for _, relation in pairs for point in points]
     return weigh(_assemble(block, spread, numbers), block, _repeat(start, len(points)))
 
@@ -138,12 +137,11 @@ def _resample(found: "ModelSet", count: int) -> Candidates:
             at.mixing[:, -1, 0],
         )
     )
-    drawn = np.searchsorted(np.cumsum(found.weights[order]), (np.arange(count) + 0.5) / count)
-    chosen, times = np.unique(order[np.minimum(drawn, len(order) - 1)], return_counts=True)
-    heaviest = np.argsort(-times, kind="stable")
-    chosen, times = chosen[heaviest], times[heaviest]
+    drawn, shares = systematic(found.weights[order], count)
+    heaviest = np.argsort(-shares, kind="stable")
+    chosen, shares = order[drawn[heaviest]], shares[heaviest]
     kept = found.candidates.select(chosen)
-    shift = np.log(times / count) - np.log(np.maximum(found.weights[chosen], 1e-300))
+    shift = np.log(shares) - np.log(np.maximum(found.weights[chosen], 1e-300))
     return replace(kept, log_prior=kept.log_prior + shift, sites=KnownSites.of(found.posterior).select(chosen))
 
 

@@ -1,10 +1,11 @@
-"""The value's own hyperparameters, from the values alone: modes, and points around them to average over."""
+"""The value's own hyperparameters, from the values alone: modes, and samples around them to average over."""
 
 import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp, ndtri
 
 from crashbo.errors import NumericalError
 from crashbo.gp.evidence import log_evidence_of_values
@@ -15,17 +16,17 @@ from crashbo.learning.map import Mode, find_mode
 from crashbo.learning.priors import log_value_prior, usual_values, value_bounds
 from crashbo.learning.warp import Warp, make_warp
 from crashbo.numbers import NUMBERS, Numbers
+from crashbo.sobol import sobol
 
 Array = NDArray[np.float64]
-Rule = tuple[tuple[float, float], ...]
 _STEP = 1e-3  # of the finite differences that give a Hessian
-FIVE: Rule = ((1.355626, 0.2220759), (2.856970, 0.0112574))  # Gauss-Hermite nodes and weights beside the middle
-THREE: Rule = ((1.732051, 0.1666667),)
+_SAMPLES = 64  # of the hyperparameters around each mode
+_WIDER = 1.3  # than Laplace's approximation, so that no sample weighs too much
 
 
 @dataclass(frozen=True)
 class ValuePoint:
-    """The value's hyperparameters, with the log of their prior times the weight of the quadrature."""
+    """The value's hyperparameters, with the log of their prior times the weight of the sample."""
 
     warp: Warp
     kernel: KernelName
@@ -60,53 +61,51 @@ class ValueMode:
         """Log of the posterior's volume around the mode, in standard Gaussians."""
         return float(np.log(np.diagonal(self.root)).sum())
 
-    def points(self, directions: int | None = None, rule: Rule | None = None) -> list[ValuePoint]:
-        """The mode, and points on either side along the least certain directions of the lengthscales, and of the noise.
+    def sampled(self, block: Block) -> tuple[list[ValuePoint], Array]:
+        """Quasi-random points of a Gaussian somewhat wider than Laplace's approximation, by lengthscale.
 
-        Gaussian quadrature in these directions; the other hyperparameters move as they are expected to. Where Laplace's
-        approximation is wrong the evidence at each point corrects its weight.
-
-        Args:
-            directions: how many; None: as many of the lengthscales as `Numbers.spread` says, and the noise.
-            rule: along the first of them; None: that of five points.
+        Returns:
+            the points, whose weight makes up for how often they are sampled, and their log posterior.
         """
-        if not self.root.any():
-            return [self.centre()]
-        d = len(self.mode.theta) - 2
-        covariance = self.root @ self.root.T
-        values, vectors = np.linalg.eigh(covariance[:d, :d])
-        lengths = (covariance[:, :d] @ vectors / np.sqrt(values)).T[::-1]
-        noise = covariance[:, -1:].T / math.sqrt(covariance[-1, -1])
-        spread = min(d, self.numbers.spread)
-        along = np.concatenate([lengths[:spread], noise])[:directions]
-        coordinates, weights = _star(len(along), rule or FIVE)
-        steps = coordinates @ along
-        squared = np.square(coordinates).sum(-1)
-        low, high = np.array(value_bounds(d)).T
-        thetas = np.clip(self.mode.theta + steps, low, high)
+        p = len(self.mode.theta)
+        steps = _WIDER * ndtri(np.clip(sobol(_SAMPLES, p, 0), 1e-6, 1 - 1e-6))
+        low, high = np.array(value_bounds(p - 2)).T
+        thetas = self.mode.theta + steps @ self.root.T
+        inside = np.flatnonzero(((low <= thetas) & (thetas <= high)).all(-1))
+        order = inside[np.argsort(thetas[inside, :-2].sum(-1), kind="stable")]
+        thetas, steps = thetas[order], steps[order]
         priors, _ = log_value_prior(thetas, self.numbers)
-        logs = self.log_prior + priors + np.log(weights) + 0.5 * squared + self.log_volume
-        return [ValuePoint(self.warp, self.kernel, theta, float(log)) for theta, log in zip(thetas, logs, strict=True)]
+        volume = self.log_volume + p * math.log(_WIDER) - math.log(_SAMPLES)
+        logs = self.log_prior + priors + 0.5 * np.square(steps / _WIDER).sum(-1) + volume
+        rows, jacobian = _values_alone(block, self.warp(block.values)), self.warp.log_jacobian(block.values)
+        evidence = np.array([_log_evidence(rows, theta, self.kernel) for theta in thetas])
+        points = [ValuePoint(self.warp, self.kernel, one, float(log)) for one, log in zip(thetas, logs, strict=True)]
+        return points, logs + evidence + jacobian
 
 
-def _star(directions: int, first: Rule) -> tuple[Array, Array]:
-    """Points and weights of a quadrature of a standard Gaussian along some directions, which share their middle.
+def value_points(block: Block, modes: list[ValueMode], numbers: Numbers) -> list[ValuePoint]:
+    """Hyperparameters that stand for the posterior given the values: importance sampling around the modes.
 
-    One Gauss-Hermite rule along the first direction, that of three points along the others.
+    Of all that were sampled a few are kept by systematic sampling; given the values these are equally probable.
     """
-    if not directions:
-        return np.zeros((1, 0)), np.ones(1)
-    points, weights = [np.zeros(directions)], [1.0]
-    for direction in range(directions):
-        rule = first if direction == 0 else THREE
-        for node, weight in rule:
-            for sign in (1.0, -1.0):
-                point = np.zeros(directions)
-                point[direction] = sign * node
-                points.append(point)
-                weights.append(weight)
-                weights[0] -= weight
-    return np.array(points), np.maximum(weights, 0.1)
+    if not modes[0].root.any() or not numbers.value_points:
+        return [modes[0].centre()]
+    found = [mode.sampled(block) for mode in modes]
+    points, logs = [point for some, _ in found for point in some], np.concatenate([log for _, log in found])
+    total = float(logsumexp(logs))
+    chosen, shares = systematic(np.exp(logs - total), numbers.value_points)
+    shifts = total - logs[chosen] + np.log(shares)
+    return [
+        replace(points[i], log_prior=points[i].log_prior + float(shift))
+        for i, shift in zip(chosen.tolist(), shifts, strict=True)
+    ]
+
+
+def systematic(weights: Array, count: int) -> tuple[NDArray[np.int64], Array]:
+    """At most so many of the entries of weights that add up to 1, and the share of each: systematic sampling."""
+    drawn = np.searchsorted(np.cumsum(weights), (np.arange(count) + 0.5) / count)
+    chosen, times = np.unique(np.minimum(drawn, len(weights) - 1), return_counts=True)
+    return chosen, times / count
 
 
 def fixed_values(block: Block) -> ValueMode:
@@ -173,6 +172,14 @@ def _log_posteriors(rows: Rows, thetas: Array, kernel: KernelName, numbers: Numb
     evidence, slopes = (np.array(one) for one in zip(*each, strict=True))
     prior, by_prior = log_value_prior(thetas, numbers)
     return evidence + prior, slopes + by_prior
+
+
+def _log_evidence(rows: Rows, theta: Array, kernel: KernelName) -> float:
+    """Of the values; -inf where it cannot be computed."""
+    try:
+        return log_evidence_of_values(rows, theta, kernel)[0]
+    except NumericalError:
+        return -math.inf
 
 
 def _laplace_root(rows: Rows, mode: Mode, kernel: KernelName, numbers: Numbers) -> Array:
