@@ -12,7 +12,7 @@ from optuna.trial import TrialState
 import crashbo
 from crashbo.integrations.optuna import CrashBOSampler, read
 from crashbo.integrations.optuna.history import make_optimizer, place
-from crashbo.integrations.optuna.paths import Path, find_paths, next_path, relative_space, settings_for
+from crashbo.integrations.optuna.paths import Path, find_paths, heard, next_path, relative_space, settings_for
 from crashbo.integrations.optuna.records import Record
 from crashbo.integrations.optuna.space import Translation, infer, infer_all
 from crashbo.optimizer import Optimizer
@@ -139,6 +139,14 @@ class TestPaths:
         records = [record(0, x=0.1, y=0.1, z=0.5), record(1, x=0.1, y=0.9), record(2, x=0.9, y=0.1)]
         for space in find_paths(records, infer_all(records)):
             assert any(place(one, space) is not None for one in records)
+
+    def test_a_suggestion_that_a_trial_did_not_use_says_nothing(self) -> None:
+        records = [record(0, a=0.1), replace(record(1, b=0.2), suggestion={"a": 0.3})]
+        space = paths_of(records)["a",]
+        assert place(records[1], space) == {"a": 0.3}
+        assert [place(one, space) for one in heard(records, space)] == [{"a": 0.1}, None]
+        used = [replace(record(2, a=0.4), suggestion={"a": 0.4}), replace(records[1], status="pending", objective=None)]
+        assert heard(used, space) == used
 
     def test_a_range_of_each_path_s_own(self) -> None:
         records = [

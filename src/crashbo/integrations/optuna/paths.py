@@ -145,6 +145,15 @@ def _between(parameter: Float | Int, bad: float, good: float) -> float:
     return math.sqrt(bad * good) if parameter.log else (bad + good) / 2
 
 
+def heard(records: Sequence[Record], translation: Translation) -> list[Record]:
+    """Return the records without suggestions of which an ended trial asked for nothing: its cost says nothing there."""
+    names = translation.distributions.keys()
+    return [
+        one if one.status == "pending" or names & one.distributions.keys() else replace(one, suggestion={})
+        for one in records
+    ]
+
+
 def settings_for(settings: Settings, records: Sequence[Record], translation: Translation) -> Settings:
     """Return the settings for one path: a short design, since others need one too, and its share of the crash budget.
 

@@ -18,7 +18,7 @@ from crashbo.integrations.optuna.history import make_optimizer, settings_in
 from crashbo.integrations.optuna.internals import set_system_attribute, set_user_attribute, study_attributes
 from crashbo.integrations.optuna.offers import Offer, ask, beliefs, rivals, skipped, within
 from crashbo.integrations.optuna.outputs import outputs_of
-from crashbo.integrations.optuna.paths import Path, find_paths, next_path, relative_space, settings_for
+from crashbo.integrations.optuna.paths import Path, find_paths, heard, next_path, relative_space, settings_for
 from crashbo.integrations.optuna.records import (
     PRUNED_CHOICES,
     RETRY_OF,
@@ -329,7 +329,8 @@ class CrashBOSampler(BaseSampler):
 
         def path(translation: Translation) -> Path:
             settings = settings_for(self._settings, records, translation) if branches else self._settings
-            optimizer = self._optimizer(study, records, translation, trial.number, settings)
+            known = heard(records, translation) if branches else records
+            optimizer = self._optimizer(study, known, translation, trial.number, settings)
             return Path(translation, optimizer.with_pending(skipped(records, translation)))
 
         def last(optimizer: Optimizer) -> Suggestion:
