@@ -1,6 +1,7 @@
-"""How fast the console is with a long study: until the page can be used, and until a press of CRASHED is stored.
+"""How fast the console is with a long study: until the page can be used, until there is a suggestion, and until a press
+of CRASHED is stored.
 
-    python benchmarks/console.py [TRIALS]
+    python benchmarks/console.py [TRIALS] [PARAMETERS]
 
 The page is opened in Chromium where there is one. CRASHED is pressed over and over while the model is computing.
 """
@@ -31,9 +32,10 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 CODE = "import sys; from crashbo.cli import main; sys.argv[0] = 'crashbo'; main()"
 
 
-def make(folder: Path, count: int) -> Study:
-    """A study of three parameters, a third of its trials crashed."""
-    parameters = {"kp": [0, 10], "kd": {"low": 1e-3, "high": 1, "log": True}, "ki": [0, 1]}
+def make(folder: Path, count: int, dimension: int) -> Study:
+    """A study of three parameters that matter and others that do not, a third of its trials crashed."""
+    parameters: dict[str, Any] = {"kp": [0, 10], "kd": {"low": 1e-3, "high": 1, "log": True}, "ki": [0, 1]}
+    parameters |= {f"p{i}": [0, 1] for i in range(3, dimension)}
     study = create_study(find_place(str(folder / "study.db")), make_definition(parameters, constraints=["reach"]))
     for params in study.definition.space.sample(count, np.random.default_rng(0)):
         cost = (params["kp"] - 6) ** 2 / 10 + math.log10(params["kd"]) ** 2 / 2 + params["ki"]
@@ -51,9 +53,16 @@ def call(url: str, body: Any = None) -> Any:
         return json.load(answer)
 
 
+def wait_for_offer(url: str) -> None:
+    """Until there is a suggestion."""
+    while not call(f"{url}api/state?since=999999999")["offer"]:
+        time.sleep(0.05)
+
+
 def press(url: str, study: Study) -> tuple[float, bool]:
     """Seconds until a crash is stored, and whether the model was computing all along."""
-    number = call(f"{url}api/start", {"params": {"kp": 1.0, "kd": 0.1, "ki": 0.5}})["number"]
+    params = {"kp": 1.0, "kd": 0.1} | {name: 0.5 for name in study.definition.space if name not in ("kp", "kd")}
+    number = call(f"{url}api/start", {"params": params})["number"]
     busy = call(f"{url}api/state?since=999999999")["model"]["busy"]
     begin = time.perf_counter()
     call(f"{url}api/crash", {"number": number, "reason": "fell", "constraints": {"reach": 1.5}})
@@ -79,17 +88,20 @@ def open_page(url: str, count: int) -> float | None:
         return time.perf_counter() - begin
 
 
-def main(count: int = 500) -> None:
+def main(count: int = 500, dimension: int = 3) -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as folder:
-        place = make(Path(folder), count).place
+        place = make(Path(folder), count, dimension).place
         command = [sys.executable, "-c", CODE, "console", str(place.file), "--port", "0", "--no-token"]
         begin = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         try:
             url = re.findall(r"http://\S+", process.stdout.readline())[0]
-            print(f"{count} trials: the console answers {time.perf_counter() - begin:.2f} s after its start")
+            started = time.perf_counter() - begin
+            print(f"{count} trials, {dimension} parameters: the console answers {started:.2f} s after its start")
+            wait_for_offer(url)
+            print(f"first suggestion: {time.perf_counter() - begin:.2f} s after the start")
             usable = open_page(url, count)
             print("page usable: " + ("no browser" if usable is None else f"{usable:.2f} s"))
             study = open_study(place)
@@ -107,4 +119,4 @@ def main(count: int = 500) -> None:
 
 
 if __name__ == "__main__":
-    main(*(int(word) for word in sys.argv[1:2]))
+    main(*(int(word) for word in sys.argv[1:3]))

@@ -182,7 +182,7 @@ class _Joint:
         at, rows = posterior.at, posterior.rows
         mixing, row_mixing, weights, half = (
             torch.as_tensor(part).to(X)
-            for part in (at.mixing[0], at.mixing[0, rows.output], posterior.weights[0], posterior.half()[0])
+            for part in (at.mixing[0], at.mixing[0, rows.output], posterior.weights[0], posterior.half[0])
         )
         kernels = []
         name = at.kernel if isinstance(at.kernel, str) else at.kernel[0]

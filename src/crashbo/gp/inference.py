@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +108,7 @@ class Solution:
     def __len__(self) -> int:
         return len(self.weights)
 
+    @cached_property
     def half(self) -> Array:
         """`b x r x r`, lower triangular, half' half = G.
 
@@ -199,7 +201,7 @@ def evidence_slope(solution: Solution) -> Array:
 
     Math: (b b' - G) / 2
     """
-    half, weights = solution.half(), solution.weights
+    half, weights = solution.half, solution.weights
     return 0.5 * (weights[:, :, None] * weights[:, None, :] - half.swapaxes(-1, -2) @ half)
 
 

@@ -40,7 +40,7 @@ class Predictor:
     @cached_property
     def whiteners(self) -> list[Array]:
         """Per latent `b x n x r`, W_l'."""
-        rows, half = self.posterior.rows, self.posterior.half()
+        rows, half = self.posterior.rows, self.posterior.half
         mixing = self.at.mixing[:, rows.output]  # b x r x l
         return [
             np.ascontiguousarray(rows.incidence.T @ (mixing[:, :, latent, None] * half.swapaxes(-1, -2)))

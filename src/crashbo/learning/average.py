@@ -10,7 +10,6 @@ from scipy.special import logsumexp
 
 from crashbo.errors import NumericalError
 from crashbo.gp.inference import Posterior, infer
-from crashbo.gp.prediction import Predictor
 from crashbo.gp.rows import Hyperparameters
 from crashbo.learning.block import Block, Relations
 from crashbo.learning.sites import KnownSites
@@ -91,11 +90,12 @@ class ModelSet:
         mean, deviation = at.threshold[:, 1:].copy(), np.zeros_like(at.threshold[:, 1:])
         own = 0 if self.block.self_limited else m
         if at.mixing.shape[-1] > 1 + own:
-            picked = np.zeros((len(mean), m, at.mixing.shape[-1]))
-            margin = np.arange(m)
-            picked[:, margin, 1 + own + margin] = -at.mixing[:, 1 + margin, 1 + own + margin]
-            q = Predictor(self.posterior, picked)(self.block.X[:1])
-            mean, deviation = mean + q.mean[..., 0], np.sqrt(q.variance[..., 0])
+            latent = 1 + own + np.arange(m)
+            scale = -at.mixing[:, 1 + np.arange(m), latent]
+            shared = at.mixing[:, self.posterior.rows.output][..., latent]  # these latents are constant over the points
+            mean = mean + scale * np.einsum("brm,br->bm", shared, self.posterior.weights)
+            left = 1 - np.square(self.posterior.half @ shared).sum(1)
+            deviation = np.abs(scale) * np.sqrt(np.maximum(left, 1e-12))
         return mean, deviation
 
 

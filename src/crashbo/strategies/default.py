@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.errors import InputError
+from crashbo.gp.kernel import squared_distance
 from crashbo.history import History
 from crashbo.learning.warp import spread_of
 from crashbo.numbers import NUMBERS, Numbers
@@ -21,7 +22,7 @@ from crashbo.strategies.price import UNAFFORDABLE, budget_left, crash_price
 
 Array = NDArray[np.float64]
 _NEAR = 40  # trials that are looked around
-_NOISY = 0.05  # share of the costs' spread from which on noise may explain the best trial
+_NOISY = 0.1  # share of the costs' spread from which on noise may explain the best trial
 _TOLERANCE = 0.002  # by which a suggestion may be less likely to succeed than the safest, once a budget is spent
 _CERTAIN = 1e-3  # probability of failure below which a trial counts as free
 _SAME = 1e-6  # distance below which points are one and the same
@@ -240,8 +241,8 @@ class GainScore:
         taken = np.concatenate([history.points[history.failed], history.pending_points])
         if not len(taken):
             return np.ones(len(X), dtype=bool)
-        gaps = np.linalg.norm(X[:, None] - taken, axis=-1)
-        return np.asarray(gaps.min(-1) > _SAME)
+        gaps = squared_distance(X, taken, np.ones(X.shape[-1]))
+        return np.asarray(gaps.min(-1) > _SAME**2)
 
 
 def _look(history: History, rounding: Rounding, seed: int, raw: int) -> Array:

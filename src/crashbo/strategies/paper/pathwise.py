@@ -74,7 +74,7 @@ def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator)
 def _update(model: GPCR, prior: Array, rng: np.random.Generator) -> Array:
     """Weights of the trials' correlations, `s x n`, given the latent's prior draws there."""
     posterior = model.posterior
-    rows, k, half = posterior.rows, posterior.rows.n_values, posterior.half()[0]
+    rows, k, half = posterior.rows, posterior.rows.n_values, posterior.half[0]
     mixing = posterior.at.mixing[0, rows.output, 0]
     precision = posterior.ep.precision[0]
     used = precision > 0  # a label without precision has no row in G
