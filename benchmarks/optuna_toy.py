@@ -1,6 +1,6 @@
 """Crash-aware and crash-blind samplers on the same Optuna study.
 
-    python benchmarks/optuna_toy.py [--seeds 10] [--trials 40] [--json]
+    python -m benchmarks.optuna_toy [--seeds 10] [--trials 40] [--json]
 
 Maximise x + y on the unit square; the trial crashes where x + y > 1.2, so the best point lies on the border.
 Optuna's own samplers drop failed trials.

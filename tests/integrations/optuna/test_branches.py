@@ -26,7 +26,7 @@ def tree(value: float | None, depth: float) -> Any:
 
 @pytest.fixture
 def study() -> optuna.Study:
-    study = make_study(light())
+    study = make_study(light(space={"kind": KIND}))  # the others are asked for one by one
     points = [(0.1, 0.1), (0.9, 0.2), (0.4, 0.5), (0.2, 0.9), (0.8, 0.8), (0.5, 0.7)]
     study.add_trials([svm((c - 0.6) ** 2 + (gamma - 0.6) ** 2, c, gamma) for c, gamma in points])
     study.add_trials([tree(1.0, 0.1), tree(0.9, 0.5)])
@@ -93,7 +93,7 @@ def test_a_range_that_changed_gives_values_inside_it(study: optuna.Study) -> Non
 
 def test_an_independent_sampler_of_the_users_own_comes_first(study: optuna.Study) -> None:
     random = optuna.samplers.RandomSampler(seed=3)
-    study.sampler = light(independent_sampler=random)
+    study.sampler = light(space={"kind": KIND}, independent_sampler=random)
     study.enqueue_trial({"kind": "svm"})
     trial = study.ask()
     trial.suggest_categorical("kind", ["svm", "tree"])

@@ -1,8 +1,8 @@
 """An Optuna sampler that learns from failed trials."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,11 @@ from optuna.trial import FrozenTrial
 
 from crashbo.errors import InputError, NumericalError
 from crashbo.integrations.optuna.branches import choose, find_branch
-from crashbo.integrations.optuna.history import make_optimizer, place, settings_in
+from crashbo.integrations.optuna.history import make_optimizer, settings_in
 from crashbo.integrations.optuna.internals import set_system_attribute, set_user_attribute, study_attributes
+from crashbo.integrations.optuna.offers import Offer, ask, beliefs, rivals, skipped, within
 from crashbo.integrations.optuna.outputs import outputs_of
+from crashbo.integrations.optuna.paths import Path, find_paths, heard, next_path, relative_space, settings_for
 from crashbo.integrations.optuna.records import (
     PRUNED_CHOICES,
     RETRY_OF,
@@ -46,18 +48,7 @@ from crashbo.strategies.base import Strategy
 from crashbo.suggestion import Best, Reason, Suggestion
 
 _ROUNDS = 5  # attempts to avoid what another worker suggested at the same moment
-_SKIPS = 20  # how many skipped suggestions are kept away from
-_NEAR = 0.01  # of the unit cube, in every coordinate: the same experiment
 _logger = optuna.logging.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class _Offer:
-    """Params for one trial: why, and which transient trial they try again."""
-
-    params: Mapping[str, Any]
-    beliefs: Mapping[str, Any]
-    retry_of: int | None = None
 
 
 class CrashBOSampler(BaseSampler):
@@ -95,11 +86,10 @@ class CrashBOSampler(BaseSampler):
             prune_as: what a pruned trial counts as: an "estimate" of its final cost (from how finished trials went on
                 after that step), its last "value" as its cost, a "crash", or nothing ("ignore": then the
                 same point may be suggested again and again).
-            independent_sampler: for parameters that not all trials have; None: a model of the trials that have
-                them, and random values while these are few.
+            independent_sampler: for parameters that not all trials have; None: models choose them too.
             space: the parameters if known beforehand, as Optuna's distributions by name or as a `crashbo.Space`, whose
                 constraints all suggestions satisfy; then the first trial is quasi-random too. None: the parameters
-                that all trials share.
+                of the trials so far.
         """
         if prune_as not in PRUNED_CHOICES:
             raise InputError(f"`prune_as` must be one of {list(PRUNED_CHOICES)}; got {prune_as!r}.")
@@ -183,7 +173,7 @@ class CrashBOSampler(BaseSampler):
         return replace(best, params=translation.outward(best.params))
 
     def _translation(self, study: optuna.Study, records: Sequence[Record]) -> Translation:
-        space = self._relative_space(study, records) or infer_largest(records)
+        space = self._declared(study) or infer(records) or infer_largest(records)
         if not space:
             raise InputError("`study` must have a trial with parameters first; got none. Run one.")
         return self._translated(study, space)
@@ -191,17 +181,22 @@ class CrashBOSampler(BaseSampler):
     def _translated(self, study: optuna.Study, space: Mapping[str, BaseDistribution]) -> Translation:
         return translate(space, self._rules if self._space else declared_constraints(study_attributes(study)))
 
-    def _relative_space(self, study: optuna.Study, records: Sequence[Record]) -> Distributions:
-        return self._space or declared(study_attributes(study)) or infer(records)
+    def _declared(self, study: optuna.Study) -> Distributions:
+        return self._space or declared(study_attributes(study))
 
     def _read(self, study: optuna.Study) -> list[Record]:
         return read(study, learn_from=self._learn_from, pruned=self._prune_as)
 
     def _optimizer(
-        self, study: optuna.Study, records: Sequence[Record], translation: Translation, number: int
+        self,
+        study: optuna.Study,
+        records: Sequence[Record],
+        translation: Translation,
+        number: int,
+        settings: Settings | None = None,
     ) -> Optimizer:
         maximize = study.direction == StudyDirection.MAXIMIZE
-        optimizer = make_optimizer(records, translation, self._settings, maximize=maximize, number=number)
+        optimizer = make_optimizer(records, translation, settings or self._settings, maximize=maximize, number=number)
         if self._last is not None:
             optimizer.adopt(self._last)
         self._last = optimizer  # its models are those of most trials that the next one will know
@@ -210,14 +205,18 @@ class CrashBOSampler(BaseSampler):
     # --- Optuna's interface ----------------------------------------------------------------------
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> Distributions:
-        """Return the parameters that all trials share, including crashed ones, or those declared for the study."""
+        """Return the parameters of the trials so far, including crashed ones, or those declared for the study.
+
+        With an `independent_sampler`, only those that all trials share.
+        """
         self._refuse_many_objectives(study)
-        return self._relative_space(study, self._others(study, trial))
+        known = relative_space if self._independent_sampler is None else infer
+        return self._declared(study) or known(self._others(study, trial))
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Suggest all shared parameters together."""
+        """Suggest all parameters together that the trial is expected to have."""
         self._refuse_many_objectives(study)
         translation = self._translated(study, search_space) if search_space else None
         with self._lock:
@@ -227,10 +226,10 @@ class CrashBOSampler(BaseSampler):
                 self._publish(study, trial, offer, translation, claimed)
                 claimed = offer.retry_of is not None
                 known, records = records, self._others(study, trial)
-                rivals = _rivals(offer, known, records, translation)
-                if not rivals:
+                same = rivals(offer, known, records)
+                if not same:
                     break
-                skip = sum(rival.number < trial.number for rival in rivals)
+                skip = sum(rival.number < trial.number for rival in same)
             for name, value in offer.beliefs.items():
                 set_user_attribute(study, trial, f"crashbo:{name}", value)
             return dict(offer.params)
@@ -238,7 +237,7 @@ class CrashBOSampler(BaseSampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Suggest one parameter that not all trials have, by a model of the trials that have it.
+        """Suggest one parameter that the trial was not expected to have, by a model of the trials that have it.
 
         The model chooses all parameters that those trials share at once. While there are too few such trials, the
         value is random. An `independent_sampler` given by the user takes precedence.
@@ -247,7 +246,7 @@ class CrashBOSampler(BaseSampler):
         again = trial.system_attrs.get(RETRY_OF)
         if again is not None:
             past = {record.number: record.params for record in self._read(study)}.get(again, {})
-            if param_name in _within(past, {param_name: param_distribution}):
+            if param_name in within(past, {param_name: param_distribution}):
                 return past[param_name]
         sampler = self._independent_sampler
         if sampler is None:
@@ -264,7 +263,7 @@ class CrashBOSampler(BaseSampler):
         """What a model says about a parameter that not all trials share; empty if there is none."""
         with self._lock:
             number, plan = self._plan
-            if number == trial.number and name in _within(plan, {name: distribution}):
+            if number == trial.number and name in within(plan, {name: distribution}):
                 return plan
             suggestion = trial.system_attrs.get(SUGGESTION, {})
             found = find_branch(self._others(study, trial), name, distribution, trial.params, suggestion)
@@ -308,7 +307,7 @@ class CrashBOSampler(BaseSampler):
         records: Sequence[Record],
         translation: Translation | None,
         skip: int,
-    ) -> _Offer:
+    ) -> Offer:
         """What to try: what the user enqueued, else a transient trial again, else what the model says.
 
         Workers that had the same idea all drop it; each leaves the next `skip` ideas to those before it, lest
@@ -316,23 +315,34 @@ class CrashBOSampler(BaseSampler):
         """
         given = trial.system_attrs.get("fixed_params", {})
         space = {} if translation is None else translation.distributions
-        fixed = _within(given, space)
-        if given and len(fixed) == len(space):
-            return _Offer(fixed, _beliefs(Reason("given")))
+        branches = [] if self._declared(study) else find_paths(records, space)
+        fixed = within(given, space)
+        fitting = [one for one in branches if one.fits(fixed)] or branches or ([translation] if translation else [])
+        if given and (not fitting or any(len(fixed) == len(one.distributions) for one in fitting)):
+            return Offer(fixed, beliefs(Reason("given")))
         again = None if given else worth_another_try(records)
         if again is not None:
             why = f"another try of trial {again.number}, whose failure was transient"
-            return _Offer(_within(again.params, space), {"mode": "retry", "why": why}, again.number)
+            return Offer(within(again.params, space), {"mode": "retry", "why": why}, again.number)
         if translation is None:
-            return _Offer({}, {"mode": "independent", "why": "no parameters are known yet"})
-        optimizer = self._optimizer(study, records, translation, trial.number)
-        apart = optimizer.with_pending(_skipped(records, translation))
-        suggestion = [_ask(apart) for _ in range(skip + 1)][-1]
+            return Offer({}, {"mode": "independent", "why": "no parameters are known yet"})
+
+        def path(translation: Translation) -> Path:
+            settings = settings_for(self._settings, records, translation) if branches else self._settings
+            known = heard(records, translation) if branches else records
+            optimizer = self._optimizer(study, known, translation, trial.number, settings)
+            return Path(translation, optimizer.with_pending(skipped(records, translation)))
+
+        def last(optimizer: Optimizer) -> Suggestion:
+            return [ask(optimizer) for _ in range(skip + 1)][-1]
+
+        chosen, suggestion = next_path([path(one) for one in fitting], last)
+        params = chosen.translation.outward(suggestion) | fixed
         named = outputs_of(records, self._settings.constraints).named
-        return _Offer(translation.outward(suggestion) | fixed, _beliefs(suggestion.why, named))
+        return Offer(params, beliefs(suggestion.why, named), translation=chosen.translation)
 
     def _publish(
-        self, study: optuna.Study, trial: FrozenTrial, offer: _Offer, translation: Translation | None, claimed: bool
+        self, study: optuna.Study, trial: FrozenTrial, offer: Offer, translation: Translation | None, claimed: bool
     ) -> None:
         """Let other workers see the whole suggestion at once: Optuna stores params one by one, later."""
 
@@ -343,58 +353,3 @@ class CrashBOSampler(BaseSampler):
             write(RETRY_OF, offer.retry_of)
         if translation is not None:
             write(SUGGESTION, translation.pack(offer.params))
-
-
-def _ask(optimizer: Optimizer) -> Suggestion:
-    """The optimizer's suggestion; a quasi-random one where the data are beyond its numbers."""
-    try:
-        return optimizer.ask()
-    except NumericalError as error:
-        _logger.warning(f"The model failed ({error}); this trial is quasi-random.")
-        number = optimizer.saved.asked
-        return Suggestion(optimizer.space.sobol(number + 1, optimizer.seed)[-1], number, Reason("initial"))
-
-
-def _skipped(records: Sequence[Record], translation: Translation) -> list[dict[str, Any]]:
-    """The last suggestions that nobody wanted: as if they were under way, so that something else is suggested."""
-    found = [place(record, translation) for record in records if record.skipped and not record.deleted]
-    return [one for one in found if one is not None][-_SKIPS:]
-
-
-def _within(params: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> dict[str, Any]:
-    """Those params that a search space still allows."""
-    known = {name: value for name, value in params.items() if name in space}
-    return {name: value for name, value in known.items() if translate({name: space[name]}).inward(known) is not None}
-
-
-def _rivals(
-    offer: _Offer, known: Sequence[Record], now: Sequence[Record], translation: Translation | None
-) -> list[Record]:
-    """The trials that came up with the same since the records were read."""
-    before = {record.number: record for record in known}
-    new = [record for record in now if record != before.get(record.number)]
-    if offer.retry_of is not None:
-        return [record for record in new if record.retry_of == offer.retry_of]
-    mine = None if translation is None else translation.inward(offer.params)
-    if mine is None or translation is None or offer.beliefs["mode"] == "given":
-        return []
-    point = translation.space.encode(mine)
-    placed = [(record, place(record, translation)) for record in new if record.status != "ignored"]
-    return [
-        record
-        for record, params in placed
-        if params is not None and np.all(np.abs(translation.space.encode(params) - point) < _NEAR)
-    ]
-
-
-def _beliefs(why: Reason, named: Callable[[Mapping[str, float]], dict[str, float]] = dict) -> dict[str, Any]:
-    """What the model believes, as JSON."""
-    beliefs: dict[str, Any] = {"mode": why.mode, "why": str(why)}
-    if why.success_probability is not None:
-        beliefs["success_probability"] = why.success_probability
-    if why.thresholds:
-        beliefs["thresholds"] = named(why.thresholds)
-        beliefs["deviations"] = named(why.deviations)
-    if why.relation:
-        beliefs["relation"] = dict(why.relation)
-    return beliefs

@@ -89,6 +89,10 @@ class Translation:
         rest = self.space.sample(1, np.random.default_rng(number))[0]
         return self.outward(rest) | {name: value for name, value in params.items() if name in self.distributions}
 
+    def fits(self, params: Mapping[str, Any]) -> bool:
+        """Whether all these params belong to the space, and have values of it."""
+        return params.keys() <= self.distributions.keys() and self.inward(self.fill(params, 0)) is not None
+
 
 def given_space(space: Any) -> tuple[Distributions, tuple[Any, ...]]:
     """Return the distributions and the constraints between parameters of a space that a user gave, if any.
@@ -172,6 +176,16 @@ def infer(records: Sequence[Record]) -> Distributions:
     Finished trials decide; without any, the crashed ones that got farthest; without those, any others.
     Constants, and ranges no model can take, are left out.
     """
+    return _usable(_shared(records))
+
+
+def infer_all(records: Sequence[Record]) -> Distributions:
+    """Return the parameters that all trials share, and those that only some have."""
+    some = {name: one for record in records if record.teaches for name, one in record.distributions.items()}
+    return _usable(some | _shared(records))
+
+
+def _shared(records: Sequence[Record]) -> Distributions:
     seen = [record for record in records if record.distributions]
     tiers = [
         [record for record in seen if record.status == "finished"],
@@ -182,8 +196,11 @@ def infer(records: Sequence[Record]) -> Distributions:
     if not deciding:
         return {}
     shared = set.intersection(*(set(record.distributions) for record in deciding))
-    newest = {name: one for record in deciding for name, one in record.distributions.items() if name in shared}
-    return {name: one for name, one in sorted(newest.items()) if not one.single() and _possible(one)}
+    return {name: one for record in deciding for name, one in record.distributions.items() if name in shared}
+
+
+def _usable(distributions: Mapping[str, BaseDistribution]) -> Distributions:
+    return {name: one for name, one in sorted(distributions.items()) if not one.single() and _possible(one)}
 
 
 def infer_largest(records: Sequence[Record]) -> Distributions:
