@@ -450,7 +450,7 @@ def test_it_finds_the_border_of_the_crashes_and_crashes_little() -> None:
     run = runpy.run_path(str(path))["run"]
     results = [run(CrashBOSampler(seed=seed), 40) for seed in range(10)]
     assert np.median([best for best, _ in results]) >= 1.18
-    assert np.mean([crashes for _, crashes in results]) <= 10
+    assert np.mean([crashes for _, crashes in results]) <= 11  # random search: 13
 
 
 class TestGivenSpace:

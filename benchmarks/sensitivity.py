@@ -1,6 +1,6 @@
 """What every hand-set number of the default strategy does when it is halved and doubled, on tuning draws.
 
-    python -m benchmarks.numbers [--draws 0-59] [--trials 20] [--out benchmarks/results/numbers.json]
+    python -m benchmarks.sensitivity [--draws 0-59] [--trials 20] [--out benchmarks/results/sensitivity.json]
 
 Prints, for each number, the geometric mean over the draws of regret relative to the default's, and its standard error
 as a factor. Finished settings are kept in the file; the same command goes on where it stopped.
@@ -107,7 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", default="0-59")
     parser.add_argument("--trials", type=int, default=20)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/numbers.json"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/sensitivity.json"))
     asked = parser.parse_args()
     console = Console(stderr=True)
     draws = list(parse_draws(asked.draws))

@@ -4,7 +4,7 @@ import math
 from dataclasses import fields, replace
 
 import pytest
-from benchmarks.numbers import SKIPPED, relative, settings
+from benchmarks.sensitivity import SKIPPED, relative, settings
 
 from crashbo.numbers import NUMBERS
 
@@ -17,7 +17,7 @@ def test_every_number_is_halved_and_doubled_and_stays_sound():
         for change in pair:
             assert replace(NUMBERS, **change) != NUMBERS
     assert found["first_price"] == ({"first_price": 0.15}, {"first_price": 0.6})
-    assert found["most_models"] == ({"most_models": 4}, {"most_models": 16})
+    assert found["most_models"] == ({"most_models": 6}, {"most_models": 24})
     assert found["noise, centre"][0]["noise"] == (pytest.approx(-6 - math.log(2)), 2.0)
     assert all(-1 < rho < 1 for rho, _ in found["correlations"][1]["correlations"])
     assert sum(weight for _, weight in found["kernels"][0]["kernels"]) == pytest.approx(1.0)
