@@ -71,6 +71,21 @@ def test_few_candidates_stand_for_all():
     assert np.abs(Output(everything).success(points) - Output(few).success(points)).mean() < 0.08
 
 
+def test_the_first_of_equally_heavy_candidates_stand_for_the_others():
+    block = _disc(12, "own")
+    candidates = learn(block)
+    rho = candidates.at.mixing[:, 1, 0]
+    few = candidates.affordable(60)
+    assert len(few) == 5
+    assert len(candidates) > len(few)
+    assert not np.array_equal(few.at.mixing[:, 1, 0], np.sort(rho)[:5])
+    assert abs(few.at.mixing[:, 1, 0].mean() - rho.mean()) < 0.2
+
+
+def test_many_trials_are_learned_from_with_as_many_models_as_take_the_same_time():
+    assert len(learn(_disc(60, "own"))) <= 5
+
+
 def test_learning_is_a_pure_function():
     block = _disc(12, "own")
     first, second = learn(block), learn(block)

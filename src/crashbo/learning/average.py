@@ -22,6 +22,7 @@ Pair = tuple[ValuePoint, "_Relation"]
 Sites = tuple[Array, Array]
 _TOLERANCE, _SWEEPS = 1e-3, 60  # of EP
 _AFFORDED = 320  # models times trials
+_GOLDEN = 0.618034  # its multiples, less whole numbers, are spread evenly
 _COMBINATIONS = 27  # of the relations of several margins
 
 
@@ -46,7 +47,7 @@ class Candidates:
 
     def affordable(self, trials: int) -> "Candidates":
         """As many of them as can be kept up with so many trials."""
-        return self.select(np.arange(min(len(self), max(1, _AFFORDED // trials))))
+        return self.select(np.arange(min(len(self), _affordable(trials))))
 
     def select(self, index: NDArray[np.int64]) -> "Candidates":
         """Some of them."""
@@ -99,6 +100,11 @@ class ModelSet:
         return mean, deviation
 
 
+def _affordable(trials: int) -> int:
+    """How many models take the same time, whatever the number of trials."""
+    return max(1, _AFFORDED // max(1, trials))
+
+
 def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
     """Find the hyperparameters that matter, a pure function of the trials.
 
@@ -106,7 +112,7 @@ def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
     Then, in three rounds that each go on with what counts so far: all relations of margins and value; lapse rates;
     the samples. Each candidate is weighed by its evidence.
     """
-    return _resample(weigh_all(block, numbers), numbers.most_models)
+    return _resample(weigh_all(block, numbers), min(numbers.most_models, _affordable(len(block.X))))
 
 
 def weigh_all(block: Block, numbers: Numbers = NUMBERS) -> "ModelSet":
@@ -138,7 +144,8 @@ def _resample(found: "ModelSet", count: int) -> Candidates:
         )
     )
     drawn, shares = systematic(found.weights[order], count)
-    heaviest = np.argsort(-shares, kind="stable")
+    scattered = np.arange(len(shares)) * _GOLDEN % 1
+    heaviest = np.lexsort((scattered, -shares))  # so that the first of equally heavy ones stand for the others
     chosen, shares = order[drawn[heaviest]], shares[heaviest]
     kept = found.candidates.select(chosen)
     shift = np.log(shares) - np.log(np.maximum(found.weights[chosen], 1e-300))
