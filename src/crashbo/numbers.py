@@ -23,8 +23,9 @@ class Numbers:
         smallest_weight: of a model that stays in the average.
         most_models: in the average.
         reason_count: crashes with one named reason that may have a margin of their own.
-        first_price, price_step: of a crash, and how far the log price moves with each trial.
-        substantial: gain, in standard deviations of the costs, that bounds the price by what it would pay.
+        price_per_odds, price_step: price of a crash at first, over the odds against it at the share allowed, and how
+            far the log price moves with each failure.
+        debts: fewest and most failures beyond the share allowed that move the price; below 0 they are saved up.
     """
 
     lengthscale: tuple[float, float, float] = (-1.2, 1.2, 0.5)
@@ -47,9 +48,9 @@ class Numbers:
     smallest_weight: float = 0.02
     most_models: int = 12
     reason_count: int = 4
-    first_price: float = 0.3
+    price_per_odds: float = 0.75
     price_step: float = 0.7
-    substantial: float = 0.1
+    debts: tuple[float, float] = (-1.0, 3.0)
 
 
 NUMBERS = Numbers()

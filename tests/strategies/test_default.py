@@ -11,7 +11,6 @@ from crashbo.outcome import Trial
 from crashbo.space import Categorical, Float, Int, Space
 from crashbo.strategies.averaged import output_block
 from crashbo.strategies.default import DefaultStrategy
-from crashbo.strategies.price import crash_price
 
 SQUARE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 
@@ -151,8 +150,7 @@ def test_a_high_price_does_not_make_a_useless_trial_the_best():
     history = History(Space(SQUARE), trials=tuple(trials), asked=len(trials))
     strategy = DefaultStrategy()
     score = strategy.score(history)
-    assert crash_price([trial.crashed for trial in trials], 4, history.options, NUMBERS) > 20
-    assert score.price < 20
+    assert score.price > 10
     chosen = strategy.suggest(history).point
     assert score.gain(chosen[None])[0] > 1e-3
     assert np.linalg.norm(history.points[14:] - chosen, axis=1).min() > 1e-3

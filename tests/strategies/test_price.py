@@ -14,14 +14,20 @@ def price(failures, start=0, **options):
 
 
 def test_failures_make_it_dearer_and_successes_cheaper():
-    assert price([]) == pytest.approx(NUMBERS.first_price)
+    assert price([]) == pytest.approx(NUMBERS.price_per_odds * 4)
     assert price([FAIL]) > price([]) > price([OK])
     assert price([FAIL, OK]) == pytest.approx(price([OK, FAIL]))
 
 
 def test_it_is_in_balance_at_the_share_allowed():
-    assert price([FAIL, OK, OK, OK, OK], risk=0.2) == pytest.approx(NUMBERS.first_price)
-    assert price([FAIL, OK], risk=0.5) == pytest.approx(NUMBERS.first_price)
+    assert price([FAIL, OK, OK, OK, OK], risk=0.2) == pytest.approx(price([], risk=0.2))
+    assert price([FAIL, OK], risk=0.5) == pytest.approx(price([], risk=0.5))
+
+
+def test_it_begins_with_the_odds_against_a_failure():
+    assert price([], risk=0.5) == pytest.approx(NUMBERS.price_per_odds)
+    assert price([], risk=0.05) == pytest.approx(NUMBERS.price_per_odds * 19)
+    assert price([], crash_budget=2, n_trials=None) == pytest.approx(NUMBERS.price_per_odds * 9)  # 2 of the next 20
 
 
 def test_every_risk_is_free():
@@ -29,7 +35,7 @@ def test_every_risk_is_free():
 
 
 def test_failures_of_the_design_do_not_count_but_against_a_budget():
-    assert price([FAIL, FAIL, OK], start=3) == pytest.approx(NUMBERS.first_price)
+    assert price([FAIL, FAIL, OK], start=3) == pytest.approx(price([]))
     assert budget_left([FAIL, FAIL, OK], Options(crash_budget=3)) == 1
 
 
@@ -52,5 +58,7 @@ def test_bold_at_first_and_careful_in_the_end():
     assert late == pytest.approx(price([OK] * 18) * 1.8)
 
 
-def test_a_long_row_of_failures_stays_finite():
-    assert price([FAIL] * 500) < 1e5
+def test_a_long_row_is_soon_forgotten():
+    assert price([FAIL] * 500) == pytest.approx(price([FAIL] * 4))
+    assert price([OK] * 500) == pytest.approx(price([OK] * 5))
+    assert price([FAIL] * 500 + [OK] * 15) == pytest.approx(price([]))

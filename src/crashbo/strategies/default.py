@@ -1,4 +1,4 @@
-"""The default strategy: expected gain, averaged over the models, minus a price per crash."""
+"""The default strategy: the log of the expected gain, averaged over the models, minus a price per crash."""
 
 import math
 from collections.abc import Callable
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from crashbo.errors import InputError
 from crashbo.gp.kernel import squared_distance
 from crashbo.history import History
-from crashbo.learning.warp import spread_of
 from crashbo.numbers import NUMBERS, Numbers
 from crashbo.strategies.averaged import Averaged, Memory, model_all, model_output
 from crashbo.strategies.base import Guess, Suggested
@@ -24,7 +23,7 @@ Array = NDArray[np.float64]
 _NEAR = 40  # trials that are looked around
 _NOISY = 0.1  # share of the costs' spread from which on noise may explain the best trial
 _TOLERANCE = 0.002  # by which a suggestion may be less likely to succeed than the safest, once a budget is spent
-_CERTAIN = 1e-3  # probability of failure below which a trial counts as free
+_NO_GAIN = 1e-300  # relative to the largest
 _SAME = 1e-6  # distance below which points are one and the same
 
 
@@ -126,7 +125,12 @@ def _differences(score: Callable[[Array], Array], step: float = 1e-5) -> Callabl
 
 @dataclass(frozen=True)
 class GainScore:
-    """Expected gain relative to the largest, minus price times probability of failure."""
+    """Log of the expected gain relative to the largest, minus price times probability of failure.
+
+    The log never prefers a trial without gain, however dear a failure is.
+
+    Math: U = log(gain / largest gain) - price (1 - success)
+    """
 
     history: History
     known: Averaged
@@ -150,23 +154,9 @@ class GainScore:
 
     @cached_property
     def price(self) -> float:
-        """Of a failure, at most what the best trial with a substantial gain would pay, unless there is a budget.
-
-        Else, while there is much to gain, a trial without any gain would be the best.
-
-        Math: min(crash price, max_x gain(x) / (1 - success(x)))
-        """
+        """Of a failure, in the log of the gain."""
         history = self.history
-        price = crash_price(history.failed.tolist(), initial_count(history), history.options, self.numbers)
-        if history.options.crash_budget is not None:
-            return price
-        gain, success = self._first
-        spread = spread_of(self.surrogate.objective.models.block.values)
-        counts = (gain > self.numbers.substantial * spread) & self.fresh(self.points)
-        if not counts.any():
-            return price
-        worth = gain[counts] / self.norm / np.maximum(1 - success[counts], _CERTAIN)
-        return min(price, float(worth.max()))
+        return crash_price(history.failed.tolist(), initial_count(history), history.options, self.numbers)
 
     @cached_property
     def tolerated(self) -> float:
@@ -214,7 +204,7 @@ class GainScore:
 
     def __call__(self, X: Array) -> Array:
         gain, held = self._first if X is self.points else self._parts(X)
-        return gain / self.norm - self.price * np.maximum(self.tolerated - held, 0.0)
+        return np.log(np.maximum(gain / self.norm, _NO_GAIN)) - self.price * np.maximum(self.tolerated - held, 0.0)
 
     def gain(self, X: Array) -> Array | None:
         """The gain alone, relative to the largest."""
@@ -225,15 +215,18 @@ class GainScore:
         if self.surrogate.constraints or self.tolerated < 1:
             return _differences(self)(X)
         output = self.surrogate.objective
-        threshold, units = output.thresholds, self.units / self.norm
-        kept = output.weights[:, None] * output.not_lapsed * self.price
+        q, threshold, units = output.predictor(X), output.thresholds, self.units / self.norm
+        kept = output.weights[:, None] * output.not_lapsed
+        at = Moments.of(q)
+        gain = np.maximum((units * expected_improvement(at, self.best, threshold)).sum(0), _NO_GAIN)
+        held = (kept * held_probability(at, threshold)).sum(0)
 
-        def value(at: Moments) -> Array:
-            return units * expected_improvement(at, self.best, threshold) + kept * held_probability(at, threshold)
+        def value(moved: Moments) -> Array:
+            relative = expected_improvement(moved, self.best, threshold) / np.resize(gain, moved.mean.shape[-1])
+            return units * relative + self.price * kept * held_probability(moved, threshold)
 
-        q = output.predictor(X)
-        values, *slopes = with_slopes(value, q)
-        return values.sum(0) - self.price, q.pull(*slopes)  # no success probability exceeds 1
+        _, *slopes = with_slopes(value, q)
+        return np.log(gain) - self.price * (1 - held), q.pull(*slopes)  # no success probability exceeds 1
 
     def fresh(self, X: Array) -> NDArray[np.bool_]:
         """Whether points are neither under way nor known to fail."""

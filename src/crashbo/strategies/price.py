@@ -10,30 +10,29 @@ UNAFFORDABLE = 1e6  # price of a failure once a budget is spent
 
 
 def crash_price(failures: Sequence[bool], start: int, options: Options, numbers: Numbers) -> float:
-    """The price of the next failure, relative to the largest gain.
+    """The price of the next failure, in the log of the gain that would make up for it.
 
-    Every failure makes the next one dearer, every success cheaper, so that the share of failures tends to the one
-    allowed:
-    `risk`, or what is left of a crash budget, if that is less. Failures of the initial design, which is not the
-    models' choice, count against a budget alone. Where the number of trials is known, failures are cheap at first and
-    dear in the end.
+    It begins with the odds against a failure at the share allowed: `risk`, or what is left of a crash budget, if that
+    is less. Every failure makes the next one dearer, every success cheaper, within bounds, so that the share of
+    failures tends to the one allowed. Failures of the initial design, which is not the models' choice, count against a
+    budget alone. Where the number of trials is known, failures are cheap at first and dear in the end.
 
-    Math: log price += step (failed - share) after every trial, from `first_price`;  times 2 t / T at trial t of T
+    Math: price = price_per_odds (1 - share) / share exp(step debt);  times 2 t / T at trial t of T
+        debt += failed - share after every trial, from 0, between the bounds `debts`
 
     Args:
         failures: of all trials, in order.
         start: the first trial that is not of the initial design.
         options: `risk`, `crash_budget`, `n_trials`.
-        numbers: first price and step.
+        numbers: price and step.
     """
-    if options.crash_budget is None and options.risk >= 1:
-        return 0.0
-    if budget_left(failures, options) == 0:
+    share = allowed_share(failures, options)
+    if not share:
         return UNAFFORDABLE
-    log_price = math.log(numbers.first_price)
+    (least, most), debt = numbers.debts, 0.0
     for count in range(start, len(failures)):
-        log_price += numbers.price_step * (failures[count] - allowed_share(failures[:count], options))
-    price = math.exp(min(log_price, 10.0))
+        debt = min(max(debt + failures[count] - allowed_share(failures[:count], options), least), most)
+    price = numbers.price_per_odds * (1 - share) / share * math.exp(numbers.price_step * debt)
     return price if options.n_trials is None else price * min(2 * len(failures) / options.n_trials, 2.0)
 
 
