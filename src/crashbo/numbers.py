@@ -50,7 +50,7 @@ class Numbers:
     reason_count: int = 4
     price_per_odds: float = 0.75
     price_step: float = 0.7
-    debts: tuple[float, float] = (-1.0, 3.0)
+    debts: tuple[float, float] = (-0.5, 3.0)
 
 
 NUMBERS = Numbers()

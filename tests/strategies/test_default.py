@@ -145,15 +145,26 @@ def test_a_budget_of_nothing_needs_a_known_success():
 def test_a_high_price_does_not_make_a_useless_trial_the_best():
     """After many crashes a known success is the safest point, but repeating it gains nothing."""
     rng = np.random.default_rng(0)
-    trials = [Trial(i, {"x": float(x), "y": float(y)}, None) for i, (x, y) in enumerate(0.6 * rng.random((14, 2)))]
-    trials += [Trial(14 + i, {"x": 0.8 + 0.01 * i, "y": 0.8}, 18.0 + 0.1 * i) for i in range(4)]
+    crashes = 0.6 * rng.random((10, 2))
+    points = [*crashes[:4], *([0.8 + 0.01 * i, 0.8] for i in range(4)), *crashes[4:]]
+    costs = [None] * 4 + [18.0 + 0.1 * i for i in range(4)] + [None] * 6
+    trials = [
+        Trial(i, {"x": float(x), "y": float(y)}, cost)
+        for i, ((x, y), cost) in enumerate(zip(points, costs, strict=True))
+    ]
     history = History(Space(SQUARE), trials=tuple(trials), asked=len(trials))
     strategy = DefaultStrategy()
     score = strategy.score(history)
     assert score.price > 10
     chosen = strategy.suggest(history).point
     assert score.gain(chosen[None])[0] > 1e-3
-    assert np.linalg.norm(history.points[14:] - chosen, axis=1).min() > 1e-3
+    assert np.linalg.norm(history.points[4:8] - chosen, axis=1).min() > 1e-3
+
+
+def test_crashes_before_the_first_success_are_not_the_models_fault():
+    trials = [Trial(i, {"x": 0.1 * i, "y": 0.2}, None) for i in range(8)] + [Trial(8, {"x": 0.9, "y": 0.9}, 1.0)]
+    history = History(Space(SQUARE), trials=tuple(trials), asked=len(trials))
+    assert DefaultStrategy().score(history).price <= 4 * NUMBERS.price_per_odds
 
 
 def test_less_risk_means_fewer_crashes():

@@ -60,5 +60,5 @@ def test_bold_at_first_and_careful_in_the_end():
 
 def test_a_long_row_is_soon_forgotten():
     assert price([FAIL] * 500) == pytest.approx(price([FAIL] * 4))
-    assert price([OK] * 500) == pytest.approx(price([OK] * 5))
+    assert price([OK] * 500) == pytest.approx(price([OK] * 3))
     assert price([FAIL] * 500 + [OK] * 15) == pytest.approx(price([]))

@@ -156,7 +156,9 @@ class GainScore:
     def price(self) -> float:
         """Of a failure, in the log of the gain."""
         history = self.history
-        return crash_price(history.failed.tolist(), initial_count(history), history.options, self.numbers)
+        failed = history.failed.tolist()
+        start = max(initial_count(history), failed.index(False) if False in failed else 0)
+        return crash_price(failed, start, history.options, self.numbers)
 
     @cached_property
     def tolerated(self) -> float:
