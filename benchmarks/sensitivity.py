@@ -51,6 +51,8 @@ def settings(numbers: Numbers = NUMBERS) -> dict[str, tuple[dict[str, Any], dict
                 found[f"{name}, {part}"] = _both(name, _move_part(now, place, logarithm))
         elif isinstance(now, (int, float)):
             found[name] = _both(name, _move(now))
+        elif name == "debts":
+            found[name] = _both(name, lambda factor, bounds=now: tuple(factor * bound for bound in bounds))
         else:
             found[name] = _both(name, _move_table(name, now))
     return found

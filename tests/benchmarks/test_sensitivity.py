@@ -16,7 +16,8 @@ def test_every_number_is_halved_and_doubled_and_stays_sound():
     for pair in found.values():
         for change in pair:
             assert replace(NUMBERS, **change) != NUMBERS
-    assert found["first_price"] == ({"first_price": 0.15}, {"first_price": 0.6})
+    assert found["price_per_odds"] == ({"price_per_odds": 0.375}, {"price_per_odds": 1.5})
+    assert found["debts"] == ({"debts": (-0.25, 1.5)}, {"debts": (-1.0, 6.0)})
     assert found["most_models"] == ({"most_models": 6}, {"most_models": 24})
     assert found["noise, centre"][0]["noise"] == (pytest.approx(-6 - math.log(2)), 2.0)
     assert all(-1 < rho < 1 for rho, _ in found["correlations"][1]["correlations"])

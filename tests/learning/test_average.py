@@ -28,7 +28,7 @@ def test_the_average_agrees_with_brute_force_integration_and_the_mode_does_not()
         block = small_block(seed, n, d, relation)
         truth = integrate(block, points[:, :d])
         averaged.append(_errors(Output(weigh(learn(block), block)), truth, points[:, :d]))
-        mode = replace(NUMBERS, value_points=0, most_models=1)
+        mode = replace(NUMBERS, most_models=1)
         single.append(_errors(Output(weigh(learn(block, mode), block)), truth, points[:, :d]))
     mean, spread, success = np.mean(averaged, 0)
     assert mean < 0.15  # of a standard deviation

@@ -52,15 +52,15 @@ def test_points_that_are_kept_are_equally_probable_given_the_values() -> None:
     points = value_points(block, modes, ONE)
     rows = _values_alone(block, modes[0].warp(block.values))
     logs = np.array([log_evidence_of_values(rows, one.theta, one.kernel)[0] + one.log_prior for one in points])
-    shares = np.exp(logs - logsumexp(logs)) * ONE.value_points
-    assert 6 <= len(points) <= ONE.value_points
+    shares = np.exp(logs - logsumexp(logs)) * ONE.most_models
+    assert 6 <= len(points) <= ONE.most_models
     assert shares == pytest.approx(np.round(shares), abs=1e-9)
 
 
 def test_without_points_there_is_the_mode() -> None:
     block = small_block(4, 10, 2, "own")
     modes = value_modes(block, ONE)
-    (point,) = value_points(block, modes, replace(ONE, value_points=0))
+    (point,) = value_points(block, modes, replace(ONE, most_models=1))
     assert (point.theta == modes[0].mode.theta).all()
 
 

@@ -11,6 +11,7 @@ from crashbo.outcome import Trial
 from crashbo.space import Categorical, Float, Int, Space
 from crashbo.strategies.averaged import output_block
 from crashbo.strategies.default import DefaultStrategy
+from crashbo.strategies.price import crash_price
 
 SQUARE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 
@@ -155,10 +156,22 @@ def test_a_high_price_does_not_make_a_useless_trial_the_best():
     history = History(Space(SQUARE), trials=tuple(trials), asked=len(trials))
     strategy = DefaultStrategy()
     score = strategy.score(history)
-    assert score.price > 10
     chosen = strategy.suggest(history).point
     assert score.gain(chosen[None])[0] > 1e-3
     assert np.linalg.norm(history.points[4:8] - chosen, axis=1).min() > 1e-3
+
+
+def test_a_high_price_does_not_put_off_a_substantial_gain():
+    """Six crashes in a row make the price high; while much is to be gained elsewhere, it is bounded."""
+    failures = [False] * 4 + [True] * 6
+    points = np.random.default_rng(1).random((10, 2)) * [0.3, 1.0]
+    trials = [
+        Trial(i, {"x": float(x), "y": float(y)}, None if bad else 5.0 + float(x + y))
+        for i, ((x, y), bad) in enumerate(zip(points, failures, strict=True))
+    ]
+    history = History(Space(SQUARE), trials=tuple(trials), asked=len(trials))
+    assert crash_price(failures, 4, history.options, NUMBERS) > 20
+    assert DefaultStrategy().score(history).price < 10
 
 
 def test_crashes_before_the_first_success_are_not_the_models_fault():

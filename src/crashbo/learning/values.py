@@ -88,12 +88,12 @@ def value_points(block: Block, modes: list[ValueMode], numbers: Numbers) -> list
 
     Of all that were sampled a few are kept by systematic sampling; given the values these are equally probable.
     """
-    if not modes[0].root.any() or not numbers.value_points:
+    if not modes[0].root.any() or numbers.most_models == 1:
         return [modes[0].centre()]
     found = [mode.sampled(block) for mode in modes]
     points, logs = [point for some, _ in found for point in some], np.concatenate([log for _, log in found])
     total = float(logsumexp(logs))
-    chosen, shares = systematic(np.exp(logs - total), numbers.value_points)
+    chosen, shares = systematic(np.exp(logs - total), numbers.most_models)
     shifts = total - logs[chosen] + np.log(shares)
     return [
         replace(points[i], log_prior=points[i].log_prior + float(shift))

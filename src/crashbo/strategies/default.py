@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from crashbo.errors import InputError
 from crashbo.gp.kernel import squared_distance
 from crashbo.history import History
+from crashbo.learning.warp import spread_of
 from crashbo.numbers import NUMBERS, Numbers
 from crashbo.strategies.averaged import Averaged, Memory, model_all, model_output
 from crashbo.strategies.base import Guess, Suggested
@@ -23,6 +24,7 @@ Array = NDArray[np.float64]
 _NEAR = 40  # trials that are looked around
 _NOISY = 0.1  # share of the costs' spread from which on noise may explain the best trial
 _TOLERANCE = 0.002  # by which a suggestion may be less likely to succeed than the safest, once a budget is spent
+_CERTAIN = 1e-3  # probability of failure below which a trial counts as free
 _NO_GAIN = 1e-300  # relative to the largest
 _SAME = 1e-6  # distance below which points are one and the same
 
@@ -154,11 +156,26 @@ class GainScore:
 
     @cached_property
     def price(self) -> float:
-        """Of a failure, in the log of the gain."""
+        """Of a failure, in the log of the gain.
+
+        Unless there is a budget, so much that the best trial with a substantial gain loses at most a factor of e. Else
+        small safe gains would come first for as long as there are any.
+
+        Math: min(crash price, max_x (1 + log(gain(x) / largest gain)) / (1 - success(x)))
+        """
         history = self.history
         failed = history.failed.tolist()
         start = max(initial_count(history), failed.index(False) if False in failed else 0)
-        return crash_price(failed, start, history.options, self.numbers)
+        price = crash_price(failed, start, history.options, self.numbers)
+        if history.options.crash_budget is not None:
+            return price
+        gain, success = self._first
+        spread = spread_of(self.surrogate.objective.models.block.values)
+        counts = (gain > self.numbers.substantial * spread) & self.fresh(self.points)
+        if not counts.any():
+            return price
+        worth = (1 + np.log(gain[counts] / self.norm)) / np.maximum(1 - success[counts], _CERTAIN)
+        return min(price, max(float(worth.max()), 0.0))
 
     @cached_property
     def tolerated(self) -> float:
