@@ -8,6 +8,7 @@ import pytest
 from scipy.special import logsumexp
 
 from crashbo.gp.evidence import log_evidence_of_values
+from crashbo.learning.priors import value_bounds
 from crashbo.learning.values import _values_alone, systematic, value_modes, value_points
 from crashbo.numbers import NUMBERS
 from tests.learning.data import small_block
@@ -55,6 +56,18 @@ def test_points_that_are_kept_are_equally_probable_given_the_values() -> None:
     shares = np.exp(logs - logsumexp(logs)) * ONE.most_models
     assert 6 <= len(points) <= ONE.most_models
     assert shares == pytest.approx(np.round(shares), abs=1e-9)
+
+
+def test_modes_at_all_their_bounds_still_have_samples() -> None:
+    """As with ten parameters of which most do not matter."""
+    block = small_block(2, 20, 6, "own")
+    (mode,) = value_modes(block, ONE)
+    low, high = np.array(value_bounds(6)).T
+    pinned = replace(mode, mode=replace(mode.mode, theta=np.array([*high[:6], low[6], low[7]]) + 1e-3))
+    points, logs = pinned.sampled(block)
+    assert len(points) > 0
+    assert np.isfinite(logs).any()
+    assert all(((low <= point.theta) & (point.theta <= high)).all() for point in points)
 
 
 def test_without_points_there_is_the_mode() -> None:

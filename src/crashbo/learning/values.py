@@ -72,6 +72,8 @@ class ValueMode:
         low, high = np.array(value_bounds(p - 2)).T
         thetas = self.mode.theta + steps @ self.root.T
         inside = np.flatnonzero(((low <= thetas) & (thetas <= high)).all(-1))
+        if not len(inside):  # many modes at their bounds: half of the samples are lost for each
+            thetas, inside = np.clip(thetas, low, high), np.arange(len(thetas))
         order = inside[np.argsort(thetas[inside, :-2].sum(-1), kind="stable")]
         thetas, steps = thetas[order], steps[order]
         priors, _ = log_value_prior(thetas, self.numbers)
