@@ -23,7 +23,7 @@ class Decision:
     Attributes:
         suggestion: what `ask` would return now.
         mode: what the models choose by, also while initial points are still due.
-        score: what is maximised, at `m x d` points of the unit cube; may be negative.
+        score: what is maximised, at `m x d` points of the unit cube, or its exponential where it is a log.
         gain: the same without regard to failures; None where there is no such thing.
     """
 
@@ -78,4 +78,5 @@ def decide(optimizer: Optimizer, surrogate: Surrogate) -> Decision:
     if not surrogate.any_cost:
         return Decision(suggestion, "success", surrogate.success, lambda X: None)
     score = optimizer.score()
-    return Decision(suggestion, score.mode, score, score.gain)
+    shown = (lambda X: np.exp(score(X))) if score.mode == "gain" else score
+    return Decision(suggestion, score.mode, shown, score.gain)
