@@ -41,13 +41,13 @@ def run_one(key: Key, trials: int | None = None) -> list[Row]:
 def run_method(key: Key, problem: Problem, method: Method, trials: int | None = None) -> list[Row]:
     """The rows of a method that is made already.
 
-    The shared design is told first. Then the method is asked for a trial whenever fewer than its workers are
+    The shared design is told first, unless the method starts on its own. Then the method is asked for a trial whenever fewer than its workers are
     out. Durations of trials are drawn evenly between 0.5 and 1.5, so with several workers trials end in mixed order.
     """
     seed = key[2]
     budget = min(problem.budget, trials or problem.budget)
     rows: list[Row] = []
-    for params in problem.design(seed)[:budget]:
+    for params in [] if method.own_start else problem.design(seed)[:budget]:
         outcome = problem.run(params, seed, len(rows) + 1)
         method.tell(params, outcome.cost)
         rows.append(_row(key, problem, rows, outcome, None))

@@ -11,7 +11,7 @@ class Numbers:
 
     Attributes:
         lengthscale: centre, common spread and own spread of log lengthscales less log(d) / 2.
-        variance: centre and spread of the log variance of standardised values.
+        variance: centre and spread of the log variance of standardised values, as far as they vary over the cube.
         noise: centre and spread of the log noise variance of standardised values.
         threshold: mean and standard deviation of a limit, in prior standard deviations of what it limits.
         correlations: of cost and crash margin, with their prior weights.

@@ -45,7 +45,7 @@ class Options:
     """How the optimizer searches; the defaults need no tuning.
 
     Attributes:
-        initial: number of quasi-random trials at the start; None: two per dimension, at least 3, at most 10.
+        initial: number of quasi-random trials at the start; None: one more than dimensions, at least 3, at most 10.
         random_start: draw these trials uniformly at random instead, as in the paper.
         delta: accepted probability that the best guess fails. The paper's strategy also uses it to decide whether any
             point is safe enough.

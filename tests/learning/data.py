@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 from crashbo.learning.average import Candidates, ModelSet, weigh
 from crashbo.learning.block import Block, Relations
 from crashbo.learning.priors import value_bounds
+from crashbo.learning.values import to_theta
 from crashbo.learning.warp import make_warp
 from crashbo.numbers import NUMBERS, Numbers
 from crashbo.strategies.averaged import Output
@@ -60,7 +61,7 @@ def _from_prior(block: Block, count: int, numbers: Numbers, rng: np.random.Gener
     theta[:, :d] = centre + 0.5 * math.log(d) + shared + own * rng.normal(size=(count, d))
     theta[:, d] = rng.normal(*numbers.variance, count)
     theta[:, d + 1] = rng.normal(*numbers.noise, count)
-    theta = np.clip(theta, *np.array(value_bounds(d)).T)
+    theta = to_theta(np.clip(theta, *np.array(value_bounds(d)).T))
 
     def drawn(table: tuple[tuple[object, float], ...]) -> list[object]:
         shares = np.array([share for _, share in table])

@@ -1,11 +1,13 @@
 """The one MAP driver, and the priors it is used with."""
 
+import math
+
 import numpy as np
 import pytest
 
 from crashbo.errors import NumericalError
 from crashbo.learning.map import find_mode
-from crashbo.learning.priors import log_value_prior, usual_values, value_bounds
+from crashbo.learning.priors import log_value_prior, log_visible_share, usual_values, value_bounds
 from crashbo.numbers import NUMBERS
 
 
@@ -41,3 +43,17 @@ def test_the_priors_gradient(d):
         slope = (log_value_prior(theta + step, NUMBERS)[0] - log_value_prior(theta - step, NUMBERS)[0]) / 2e-5
         assert gradient[j] == pytest.approx(slope, rel=1e-5, abs=1e-8)
     assert len(value_bounds(d)) == d + 2
+
+
+def test_the_visible_share_of_the_variance_is_that_of_draws_over_the_cube() -> None:
+    logs = np.log([0.3, 1.5, 4.0])
+    share, gradient = log_visible_share(logs)
+    # Points of variance 1/12 along every coordinate: the mean squared exponential correlation of pairs, by quadrature.
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    gaps, weights = nodes / math.sqrt(6), weights / weights.sum()
+    level = math.prod(float(weights @ np.exp(-0.5 * np.square(gaps / length))) for length in np.exp(logs))
+    assert math.exp(share) == pytest.approx(1 - level, abs=2e-3)
+    for i in range(3):
+        step = 1e-5 * np.eye(3)[i]
+        slope = (log_visible_share(logs + step)[0] - log_visible_share(logs - step)[0]) / 2e-5
+        assert gradient[i] == pytest.approx(slope, rel=1e-6)

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from crashbo.gp.evidence import log_evidence_of_values
 from crashbo.learning.priors import value_bounds
-from crashbo.learning.values import _values_alone, systematic, value_modes, value_points
+from crashbo.learning.values import _values_alone, systematic, to_theta, value_modes, value_points
 from crashbo.numbers import NUMBERS
 from tests.learning.data import small_block
 
@@ -32,7 +32,7 @@ def test_samples_around_the_mode_integrate_the_evidence(seed: int, n: int, d: in
     theta[:, :d] = centre + 0.5 * math.log(d) + shared + own * rng.normal(size=(count, d))
     theta[:, d], theta[:, d + 1] = rng.normal(*ONE.variance, count), rng.normal(*ONE.noise, count)
     rows = _values_alone(block, mode.warp(block.values))
-    evidence = np.array([log_evidence_of_values(rows, one, "matern52")[0] for one in theta])
+    evidence = np.array([log_evidence_of_values(rows, one, "matern52")[0] for one in to_theta(theta)])
     truth = logsumexp(evidence) - math.log(count) + mode.warp.log_jacobian(block.values)
     weights = np.exp(evidence - logsumexp(evidence))
     assert 1 / np.square(weights).sum() > 50  # else the truth would not be known
@@ -74,7 +74,7 @@ def test_without_points_there_is_the_mode() -> None:
     block = small_block(4, 10, 2, "own")
     modes = value_modes(block, ONE)
     (point,) = value_points(block, modes, replace(ONE, most_models=1))
-    assert (point.theta == modes[0].mode.theta).all()
+    assert (point.theta == to_theta(modes[0].mode.theta)).all()
 
 
 def test_systematic_sampling_keeps_what_many_light_entries_agree_on() -> None:

@@ -11,6 +11,7 @@ from crashbo.errors import InputError
 # name: module, factory, its settings, the package it needs
 _METHODS: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "crashbo": ("crashbo_", "CrashBO", {}, "crashbo"),
+    "crashbo-shared-start": ("crashbo_", "CrashBO", {"own_start": False}, "crashbo"),
     "crashbo-absorb": ("crashbo_", "CrashBO", {"crashes": "absorb"}, "crashbo"),
     "crashbo-separate": ("crashbo_", "CrashBO", {"crashes": "separate"}, "crashbo"),
     "crashbo-4workers": ("crashbo_", "CrashBO", {"workers": 4}, "crashbo"),

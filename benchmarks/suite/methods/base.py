@@ -9,12 +9,15 @@ class Method(Protocol):
 
     Attributes:
         workers: trials it plans at a time.
+        own_start: whether it chooses its first trials itself, as its users have it, instead of being told the whole
+            shared design.
         success_probability: that it gave the last suggestion; None if it has no such notion.
         ask_times: seconds of the last suggestion, on the clock and of the processor, where the method measures them
             itself because it works in another process; None otherwise.
     """
 
     workers: int
+    own_start: bool
     success_probability: float | None
     ask_times: tuple[float, float] | None
 
@@ -31,6 +34,7 @@ class Sequential:
     """What methods have in common that plan one trial at a time and predict no success."""
 
     workers = 1
+    own_start = False
     success_probability: float | None = None
     ask_times: tuple[float, float] | None = None
 

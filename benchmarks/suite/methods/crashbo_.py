@@ -13,15 +13,25 @@ from crashbo.strategies.default import DefaultStrategy
 class CrashBO:
     """`crashbo.Optimizer` with its defaults, told a cost or a crash and nothing else.
 
-    `numbers` are hand-set numbers that differ from the defaults, further keywords are options that do.
+    It starts as its users have it, with fewer trials of the same Sobol sequence than the shared design, unless
+    `own_start` is false. `numbers` are hand-set numbers that differ from the defaults, further keywords are options that do.
     """
 
     def __init__(
-        self, problem: Problem, seed: int, *, workers: int = 1, numbers: Mapping[str, Any] | None = None, **options: Any
+        self,
+        problem: Problem,
+        seed: int,
+        *,
+        workers: int = 1,
+        own_start: bool = True,
+        numbers: Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> None:
+        if not own_start:
+            options["initial"] = problem.initial
         strategy = DefaultStrategy(replace(NUMBERS, **numbers)) if numbers else "default"
         self._optimizer = Optimizer(problem.space, seed=seed, strategy=strategy, options=Options(**options))
-        self.workers = workers
+        self.workers, self.own_start = workers, own_start
         self.success_probability: float | None = None
         self.ask_times: tuple[float, float] | None = None
 

@@ -24,7 +24,7 @@ class V010:
     Times of a suggestion are measured in the worker.
     """
 
-    workers = 1
+    workers, own_start = 1, False
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.success_probability: float | None = None

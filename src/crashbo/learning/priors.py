@@ -11,6 +11,7 @@ Array = NDArray[np.float64]
 LENGTHSCALE_RANGE = (2.5e-2, 1e3)
 VARIANCE_RANGE = (1e-3, 1e3)
 NOISE_RANGE = (1e-8, 10.0)
+_LEAST = 1e-3  # share of the variance that shows, however long the lengthscales
 
 
 def log_normal(x: Array, mean: float, deviation: float) -> tuple[Array, Array]:
@@ -41,6 +42,23 @@ def log_value_prior(theta: Array, numbers: Numbers) -> tuple[Array, Array]:
     variance, by_variance = log_normal(theta[..., -2], *numbers.variance)
     noise, by_noise = log_normal(theta[..., -1], *numbers.noise)
     return lengths + variance + noise, np.concatenate([by_length, by_variance[..., None], by_noise[..., None]], -1)
+
+
+def log_visible_share(logs: Array) -> tuple[Array, Array]:
+    """Log of the share of a GP's variance that shows as variation over the cube, and its gradient.
+
+    The rest is a level that all points share. That of a squared exponential kernel at points with the uniform
+    distribution's variance, 1/12, along every coordinate; close enough for other kernels. No share is below `_LEAST`.
+
+    Math: 1 - E[k(x, x')] = 1 - prod_i (1 + 1 / (6 l_i^2))^(-1/2)
+
+    Args:
+        logs: `... x d`, of lengthscales.
+    """
+    ratio = np.exp(-2 * logs) / 6
+    log_level = -0.5 * np.log1p(ratio).sum(-1)
+    share = _LEAST - np.expm1(log_level)
+    return np.log(share), -(np.exp(log_level) / share)[..., None] * ratio / (1 + ratio)
 
 
 def value_bounds(d: int) -> list[tuple[float, float]]:

@@ -1,4 +1,10 @@
-"""The value's own hyperparameters, from the values alone: modes, and samples around them to average over."""
+"""The value's own hyperparameters, from the values alone: modes, and samples around them to average over.
+
+Values are standardised, so it is their variation over the cube that has a variance near 1, not the GP: with long
+lengthscales most of the GP's variance is a level that all points share. The vectors that are learned, `seen`, hold
+logs of lengthscales, of the variance that shows as variation, and of the noise variance; `theta` has the GP's variance
+instead. In these coordinates the posterior is closer to a Gaussian, and a bowl may be smooth and deep.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -13,7 +19,7 @@ from crashbo.gp.kernel import KernelName
 from crashbo.gp.rows import Rows
 from crashbo.learning.block import Block
 from crashbo.learning.map import Mode, find_mode
-from crashbo.learning.priors import log_value_prior, usual_values, value_bounds
+from crashbo.learning.priors import log_value_prior, log_visible_share, usual_values, value_bounds
 from crashbo.learning.warp import Warp, make_warp
 from crashbo.numbers import NUMBERS, Numbers
 from crashbo.sobol import sobol
@@ -54,7 +60,8 @@ class ValueMode:
         if not self.root.any():
             return ValuePoint(self.warp, self.kernel, self.mode.theta, 0.0)
         log_prior, _ = log_value_prior(self.mode.theta, self.numbers)
-        return ValuePoint(self.warp, self.kernel, self.mode.theta, self.log_prior + float(log_prior) + self.log_volume)
+        theta = to_theta(self.mode.theta)
+        return ValuePoint(self.warp, self.kernel, theta, self.log_prior + float(log_prior) + self.log_volume)
 
     @property
     def log_volume(self) -> float:
@@ -70,16 +77,17 @@ class ValueMode:
         p = len(self.mode.theta)
         steps = _WIDER * ndtri(np.clip(sobol(_SAMPLES, p, 0), 1e-6, 1 - 1e-6))
         low, high = np.array(value_bounds(p - 2)).T
-        thetas = self.mode.theta + steps @ self.root.T
-        inside = np.flatnonzero(((low <= thetas) & (thetas <= high)).all(-1))
+        seen = self.mode.theta + steps @ self.root.T
+        inside = np.flatnonzero(((low <= seen) & (seen <= high)).all(-1))
         if not len(inside):  # many modes at their bounds: half of the samples are lost for each
-            thetas, inside = np.clip(thetas, low, high), np.arange(len(thetas))
-        order = inside[np.argsort(thetas[inside, :-2].sum(-1), kind="stable")]
-        thetas, steps = thetas[order], steps[order]
-        priors, _ = log_value_prior(thetas, self.numbers)
+            seen, inside = np.clip(seen, low, high), np.arange(len(seen))
+        order = inside[np.argsort(seen[inside, :-2].sum(-1), kind="stable")]
+        seen, steps = seen[order], steps[order]
+        priors, _ = log_value_prior(seen, self.numbers)
         volume = self.log_volume + p * math.log(_WIDER) - math.log(_SAMPLES)
         logs = self.log_prior + priors + 0.5 * np.square(steps / _WIDER).sum(-1) + volume
         rows, jacobian = _values_alone(block, self.warp(block.values)), self.warp.log_jacobian(block.values)
+        thetas = to_theta(seen)
         evidence = np.array([_log_evidence(rows, theta, self.kernel) for theta in thetas])
         points = [ValuePoint(self.warp, self.kernel, one, float(log)) for one, log in zip(thetas, logs, strict=True)]
         return points, logs + evidence + jacobian
@@ -151,8 +159,8 @@ def _value_mode(
         return None
     rows = _values_alone(block, warp(block.values))
 
-    def log_posterior(theta: Array) -> tuple[float, Array]:
-        value, gradient = _log_posteriors(rows, theta[None], kernel, numbers)
+    def log_posterior(seen: Array) -> tuple[float, Array]:
+        value, gradient = _log_posteriors(rows, seen[None], kernel, numbers)
         return float(value[0]), gradient[0]
 
     mode = find_mode(log_posterior, usual_values(d) if start is None else start, value_bounds(d), precision=1e-4)
@@ -168,11 +176,19 @@ def _values_alone(block: Block, values: Array) -> Rows:
     return alone.rows(values)
 
 
-def _log_posteriors(rows: Rows, thetas: Array, kernel: KernelName, numbers: Numbers) -> tuple[Array, Array]:
+def to_theta(seen: Array) -> Array:
+    """Hyperparameters of the GP, `... x p`, from the vectors that are learned."""
+    theta = seen.copy()
+    theta[..., -2] -= log_visible_share(seen[..., :-2])[0]
+    return theta
+
+
+def _log_posteriors(rows: Rows, seen: Array, kernel: KernelName, numbers: Numbers) -> tuple[Array, Array]:
     """Log evidence of the values plus log prior, `b`, and gradients, `b x p`."""
-    each = [log_evidence_of_values(rows, theta, kernel) for theta in thetas]
+    each = [log_evidence_of_values(rows, theta, kernel) for theta in to_theta(seen)]
     evidence, slopes = (np.array(one) for one in zip(*each, strict=True))
-    prior, by_prior = log_value_prior(thetas, numbers)
+    slopes[:, :-2] -= slopes[:, -2:-1] * log_visible_share(seen[:, :-2])[1]
+    prior, by_prior = log_value_prior(seen, numbers)
     return evidence + prior, slopes + by_prior
 
 

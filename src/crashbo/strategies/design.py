@@ -11,10 +11,10 @@ Array = NDArray[np.float64]
 
 
 def initial_count(history: History) -> int:
-    """Trials before the models decide: 2 d, at least 3, at most 10, unless set."""
+    """Trials before the models decide: d + 1, at least 3, at most 10, unless set."""
     if history.options.initial is not None:
         return history.options.initial
-    return max(3, min(10, 2 * history.space.dimension))
+    return max(3, min(10, history.space.dimension + 1))
 
 
 def initial_point(history: History) -> Array:
