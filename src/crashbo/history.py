@@ -1,7 +1,7 @@
 """What has happened so far, frozen: all that a strategy decides from."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -51,24 +51,12 @@ class History:
     @cached_property
     def points(self) -> Array:
         """`n x d`, where the trials were made, in the unit cube."""
-        return self._encoded([trial.params for trial in self.trials])
+        return self.space.encode_valid([trial.params for trial in self.trials])
 
     @cached_property
     def pending_points(self) -> Array:
         """`m x d`, trials under way."""
-        return self._encoded(self.pending)
-
-    def _encoded(self, params: Sequence[Mapping[str, Any]]) -> Array:
-        """As `Space.encode`, column by column; params in a history are valid."""
-        found = np.empty((len(params), self.space.dimension))
-        for block in self.space.coordinates:
-            locate = self.space[block.name].locate
-            positions = [locate(one[block.name]) for one in params]
-            if block.stop - block.start == 1:
-                found[:, block.start] = positions
-            elif positions:
-                found[:, block.start : block.stop] = [block.spread(one) for one in positions]
-        return found
+        return self.space.encode_valid(self.pending)
 
     @cached_property
     def failed(self) -> NDArray[np.bool_]:
@@ -82,15 +70,7 @@ class History:
 
     def first(self, count: int) -> "History":
         """The first trials alone, nothing under way."""
-        found = History(
-            self.space,
-            self.constraints,
-            self.direction,
-            self.options,
-            self.acquisition,
-            self.seed,
-            self.trials[:count],
-        )
+        found = replace(self, trials=self.trials[:count], pending=(), asked=0)
         if "points" in vars(self):  # already computed
             vars(found)["points"] = self.points[:count]
         return found

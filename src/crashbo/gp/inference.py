@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from crashbo.errors import NumericalError
 from crashbo.gp.ep import WIDTH_FLOOR, EPResult, Labels, propagate
 from crashbo.gp.kernel import correlation_and_slope
-from crashbo.gp.rows import Hyperparameters, Rows, joint_covariance, weighed_gaps
+from crashbo.gp.rows import Hyperparameters, Rows, factor_values, joint_covariance, weighed_gaps
 from crashbo.gp.sites import factor_sites
 
 Array = NDArray[np.float64]
@@ -63,17 +62,8 @@ def condition_on_values(covariance: Array, values: Array, noise: Array) -> Condi
     k = noise.shape[-1]
     values = np.broadcast_to(values, (b, k))
     half, white, log_evidence = np.empty((b, k, r - k)), np.empty((b, k)), np.zeros(b)
-    factors: list[Array] = []
-    for i in range(b):
-        block = covariance[i, :k, :k].copy()
-        block.flat[:: k + 1] += noise[i]
-        factor, info = lapack.dpotrf(block.T, lower=1, clean=1, overwrite_a=1) if k else (block, 0)
-        if info:
-            raise NumericalError(
-                "the covariance of the observed values is not positive definite to double precision. "
-                "Raise the noise, or shorten the lengthscales."
-            )
-        factors.append(factor)
+    factors = [factor_values(covariance[i, :k, :k], noise[i]) for i in range(b)]
+    for i, factor in enumerate(factors):
         if k:
             stacked = np.concatenate([covariance[i, k:, :k], values[i : i + 1]])
             solved, _ = lapack.dtrtrs(factor, stacked.T, lower=1, overwrite_b=1)
@@ -216,7 +206,7 @@ def evidence_gradient(posterior: Posterior) -> Array:
     mixing, precision = at.mixing[0, rows.output, 0], np.square(1 / at.lengthscale[0, 0])
     slope = evidence_slope(posterior)[0]
     squared = rows.squared_distances(precision[None])
-    shape, fall = (one[0] for one in correlation_and_slope(squared, at.latents.kernels))
+    shape, fall = correlation_and_slope(squared[0], at.latents.kernels[0])
     weighed = slope * mixing[:, None] * mixing
     by_length = weighed_gaps(rows, (rows.incidence.T @ weighed @ rows.incidence * fall)[None])[0] * precision
     by_variance = (weighed * shape[rows.point[:, None], rows.point])[:k].sum()

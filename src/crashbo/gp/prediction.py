@@ -24,12 +24,7 @@ class Predictor:
     """
 
     def __init__(self, posterior: Posterior, mixing: Array | None = None) -> None:
-        """Prepare.
-
-        Args:
-            posterior: to predict from.
-            mixing: `b x o x l`, other mixes of the latents to predict instead of the outputs.
-        """
+        """Prepare; `mixing`, `b x o x l`, are other mixes of the latents to predict instead of the outputs."""
         self.posterior, self.at = posterior, posterior.at
         self.mixing = self.at.mixing if mixing is None else mixing
         self.X = posterior.rows.X
@@ -81,8 +76,9 @@ class Predictor:
         if self._last is not None and np.array_equal(self._last.X, X):
             return self._last
         # A few points at a time: memory that stays in the cache is not asked for anew.
-        parts = [self._predict(X[i : i + step]).moments for i in range(0, len(X), step)]
-        mean, variance, covariance = (np.concatenate(one, -1) for one in zip(*parts, strict=True))
+        parts = [self._predict(X[i : i + step]) for i in range(0, len(X), step)]
+        names = ("mean", "variance", "covariance")
+        mean, variance, covariance = (np.concatenate([getattr(q, name) for q in parts], -1) for name in names)
         self._last = Prediction(mean, variance, covariance, self, X.copy())
         return self._last
 
@@ -132,11 +128,6 @@ class Prediction:
     predictor: Predictor
     X: Array
     work: tuple[Array, Array] | None = None
-
-    @property
-    def moments(self) -> tuple[Array, Array, Array]:
-        """Mean, variance and covariance."""
-        return self.mean, self.variance, self.covariance
 
     def pull(self, by_mean: Array, by_variance: Array, by_covariance: Array | None = None) -> Array:
         """Gradient of a scalar per point by the points, `p x d`, summed over settings.

@@ -6,7 +6,9 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
+from crashbo.errors import NumericalError
 from crashbo.gp.kernel import Kernels, Latents, correlation, square_gaps, squared_distance
 
 Array = NDArray[np.float64]
@@ -55,9 +57,7 @@ class Rows:
     @cached_property
     def incidence(self) -> Array:
         """`r x n`, 1 where a row belongs to a point."""
-        found = np.zeros((len(self.point), len(self.X)))
-        found[np.arange(len(self.point)), self.point] = 1.0
-        return found
+        return np.eye(len(self.X))[self.point]
 
     @cached_property
     def runs(self) -> list[tuple[int, slice]]:
@@ -77,7 +77,7 @@ class Rows:
         n = len(self.X)
         if self.gaps is None:
             return squared_distance(self.X, self.X, 1 / np.sqrt(precision))
-        return np.asarray(precision @ self.gaps).reshape(len(precision), n, n)
+        return (precision @ self.gaps).reshape(len(precision), n, n)
 
 
 @dataclass(frozen=True)
@@ -154,13 +154,29 @@ def _shared(latents: Latents, weight: Array, shapes: Array, rows: Rows, own: sli
     size = len(rows_own), len(rows_other)
     picked = shapes[used][:, rows_own[:, None], rows_other].reshape(len(used), size[0] * size[1])
     block = (factors[:, used] @ picked).reshape(len(weight), *size)
-    block += factors[:, -1, None, None]
-    return np.asarray(block)
+    return block + factors[:, -1, None, None]
+
+
+def factor_values(covariance: Array, noise: Array | float) -> Array:
+    """Cholesky factor of the covariance of values with their noise.
+
+    Raises:
+        NumericalError: it is not positive definite to double precision.
+    """
+    noisy, n = covariance.copy(), len(covariance)
+    noisy.flat[:: n + 1] += noise
+    factor, info = lapack.dpotrf(noisy.T, lower=1, clean=1, overwrite_a=1) if n else (noisy, 0)
+    if info:
+        raise NumericalError(
+            "the covariance of the observed values is not positive definite to double precision. "
+            "Raise the noise, or shorten the lengthscales."
+        )
+    return factor
 
 
 def weighed_gaps(rows: Rows, weights: Array) -> Array:
     """`b x d`, squared differences of the points' coordinates, summed with weights `b x n x n`."""
     if rows.gaps is not None:
-        return np.asarray(weights.reshape(len(weights), -1) @ rows.gaps.T)
+        return weights.reshape(len(weights), -1) @ rows.gaps.T
     squares = (np.square(one[:, None] - one) for one in rows.X.T)
     return np.stack([np.einsum("bmn,mn->b", weights, square) for square in squares], -1)

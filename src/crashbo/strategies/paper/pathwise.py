@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.gp.kernel import KernelName, correlation, spectral_shape, squared_distance
+from crashbo.gp.kernel import KernelName, correlation, squared_distance
 from crashbo.strategies.maximise import sobol
 from crashbo.strategies.paper.model import GPCR
 from crashbo.strategies.paper.virtual import Round
 
 Array = NDArray[np.float64]
+_SPECTRA = {"matern32": 1.5, "matern52": 2.5}  # half the degrees of freedom of a Student t; an RBF's is Gaussian
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,7 @@ def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator)
     """
     X, deviation, lengthscale = model.posterior.rows.X, model.deviation, model.posterior.at.lengthscale[0, 0]
     frequencies = rng.standard_normal((features, X.shape[-1]))
-    shape = spectral_shape(model.point.kernel)
-    if math.isfinite(shape):  # a Matern spectrum is a Student t: a Gaussian over the root of a chi-squared
+    if shape := _SPECTRA.get(model.point.kernel):  # a Student t is a Gaussian over the root of a chi-squared
         frequencies /= np.sqrt(rng.gamma(shape, 1 / shape, (features, 1)))
     frequencies /= lengthscale
     phases = rng.uniform(0, 2 * math.pi, features)
