@@ -5,6 +5,7 @@ exp(shift u - precision u^2 / 2) in u = f - limit, which makes them good startin
 """
 
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +78,14 @@ class EPResult:
         """Some of the problems, or some of them several times."""
         chosen = {name: value[index] for name, value in vars(self).items() if name != "sweeps"}
         return replace(self, **chosen)
+
+
+class Effort(TypedDict, total=False):
+    """How EP runs; see `propagate`."""
+
+    start: tuple[Array, Array] | None
+    tolerance: float
+    max_sweeps: int
 
 
 def propagate(

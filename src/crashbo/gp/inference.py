@@ -3,12 +3,13 @@
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from crashbo.gp.ep import WIDTH_FLOOR, EPResult, Labels, propagate
+from crashbo.gp.ep import WIDTH_FLOOR, Effort, EPResult, Labels, propagate
 from crashbo.gp.kernel import correlation_and_slope
 from crashbo.gp.rows import Hyperparameters, Rows, factor_values, joint_covariance, weighed_gaps
 from crashbo.gp.sites import factor_sites
@@ -126,50 +127,22 @@ class Posterior(Solution):
     at: Hyperparameters
 
 
-def solve(
-    given: Conditioned,
-    labels: Labels,
-    *,
-    start: tuple[Array, Array] | None = None,
-    tolerance: float = 1e-6,
-    max_sweeps: int = 200,
-) -> Solution:
-    """Add the labels to values that were conditioned on.
-
-    Args:
-        given: see `condition_on_values`.
-        labels: of its labelled rows; widths below `given.smallest_width` count as that.
-        start, tolerance, max_sweeps: of EP.
-    """
+def solve(given: Conditioned, labels: Labels, **effort: Unpack[Effort]) -> Solution:
+    """Add the labels to values that were conditioned on; widths below `given.smallest_width` count as that."""
     resolved = replace(labels, width=np.maximum(labels.width, given.smallest_width))
-    ep = propagate(given.mean, given.covariance, resolved, start=start, tolerance=tolerance, max_sweeps=max_sweeps)
+    ep = propagate(given.mean, given.covariance, resolved, **effort)
     return Solution(_weights(given, ep), given.log_evidence + ep.log_partition, ep, given)
 
 
-def infer(
-    rows: Rows,
-    at: Hyperparameters,
-    *,
-    width: float = 0.0,
-    start: tuple[Array, Array] | None = None,
-    tolerance: float = 1e-6,
-    max_sweeps: int = 200,
-) -> Posterior:
-    """Compute the posterior and the log evidence of all rows.
-
-    Args:
-        rows: what was seen.
-        at: `b` settings of the hyperparameters.
-        width: probit width of the labels.
-        start, tolerance, max_sweeps: of EP.
-    """
+def infer(rows: Rows, at: Hyperparameters, *, width: float = 0.0, **effort: Unpack[Effort]) -> Posterior:
+    """Compute the posterior and the log evidence of all rows; `width` is the probit width of the labels."""
     given = condition_on_values(joint_covariance(rows, at), rows.values, at.row_noise(rows))
     b, m = given.mean.shape
     lapse = np.broadcast_to(at.lapse[:, None], (b, m))
     if rows.soft is not None:
         lapse = np.where(rows.soft, 0.5, lapse)
     labels = Labels(rows.sign, at.threshold[:, rows.label_output], np.full((b, m), width), lapse, rows.soft)
-    found = solve(given, labels, start=start, tolerance=tolerance, max_sweeps=max_sweeps)
+    found = solve(given, labels, **effort)
     return Posterior(found.weights, found.log_evidence, found.ep, given, rows, at)
 
 

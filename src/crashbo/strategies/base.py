@@ -71,30 +71,24 @@ class Surrogate(Protocol):
     @property
     def any_cost(self) -> bool:
         """Whether any trial has a cost."""
-        ...
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The objective and all constraints that have a model."""
-        ...
 
     def moments(self, X: Array, output: str = OBJECTIVE) -> tuple[Array, Array]:
         """Mean and standard deviation of an output at `p x d`, in its own units."""
-        ...
 
     def success(self, X: Array, output: str | None = None) -> Array:
         """Probability at `p x d` that nothing fails, or that the given output does not."""
-        ...
 
     @property
     def limits(self) -> Mapping[str, Limit]:
         """The limits of all outputs that have one."""
-        ...
 
     @property
     def relation(self) -> Relation | None:
         """How crashes are related to the objective; None while there are no data to tell."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -133,15 +127,12 @@ class Score(Protocol):
     @property
     def mode(self) -> str:
         """The mode, as in `Suggested`."""
-        ...
 
     def __call__(self, X: Array) -> Array:
         """At `p x d`."""
-        ...
 
     def gain(self, X: Array) -> Array | None:
         """The score without the price of failures; None if the strategy has none."""
-        ...
 
 
 class Strategy(Protocol):
@@ -149,16 +140,12 @@ class Strategy(Protocol):
 
     def suggest(self, history: History) -> Suggested:
         """The next point to try."""
-        ...
 
     def guess(self, history: History) -> Guess:
         """The best guess."""
-        ...
 
     def surrogate(self, history: History) -> Surrogate:
         """The models of all outputs; the history has at least one trial."""
-        ...
 
     def score(self, history: History) -> Score:
         """The score that the next suggestion maximises, for pictures."""
-        ...

@@ -1,17 +1,7 @@
 """What models say about crashes, in words."""
 
-from typing import Protocol, runtime_checkable
-
 from crashbo.space import Space
 from crashbo.strategies.base import Limit, Place, Relation, Surrogate
-
-
-@runtime_checkable
-class Placing(Protocol):
-    """Models that tell named reasons of crashes apart."""
-
-    def places(self) -> list[Place]: ...
-
 
 # A kind is named from this probability on, if there are as many crashes and costs. On draws 0 to 149 of the suite, on
 # which it was chosen (`python -m benchmarks.relation --draws 150`), it is right in 83 % of 30 cases after 20 trials
@@ -57,7 +47,7 @@ def describe_places(surrogate: Surrogate, space: Space, direction: str = "minimi
         space: the parameters.
         direction: of the optimization.
     """
-    found = surrogate.places() if isinstance(surrogate, Placing) else []
+    found: list[Place] = getattr(surrogate, "places", list)()
     said = []
     for place in found:
         values = space.decode(place.point).items()
