@@ -6,13 +6,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array, Bools
 from crashbo.options import Options
 from crashbo.outcome import Constraint, Trial
 from crashbo.space import Space
 
-Array = NDArray[np.float64]
 Direction = Literal["minimize", "maximize"]
 OBJECTIVE = "objective"
 
@@ -59,7 +58,7 @@ class History:
         return self.space.encode_valid(self.pending)
 
     @cached_property
-    def failed(self) -> NDArray[np.bool_]:
+    def failed(self) -> Bools:
         """`n`, whether each trial crashed or violated a limit, known or not."""
         return np.array([trial.failed_under(self.constraints) for trial in self.trials], dtype=bool)
 

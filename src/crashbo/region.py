@@ -9,15 +9,13 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array, Bools
 from crashbo.errors import InputError
 from crashbo.parameters import Categorical, Float, Int, Parameter, log_cells
 from crashbo.rules import Rule, Table
 from crashbo.sobol import sobol
 
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 _LISTED = 2**16  # points up to which a discrete space is gone through one by one
 _LOOK = 4096  # quasi-random points of a first look
 _POOL = 512  # points to come back to

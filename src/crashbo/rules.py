@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.arrays import Array
 from crashbo.errors import InputError
 
-Array: TypeAlias = NDArray[np.float64]
 Columns: TypeAlias = Mapping[str, NDArray[Any]]
 _Value: TypeAlias = Callable[[Columns], Any]
 

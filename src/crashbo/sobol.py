@@ -4,7 +4,8 @@ Importing scipy.stats takes longer than a suggestion.
 """
 
 import numpy as np
-from numpy.typing import NDArray
+
+from crashbo.arrays import Array
 
 _BITS = 30
 # Initial direction numbers by primitive polynomial, of S. Joe and F. Y. Kuo (new-joe-kuo-6.21201), first dimensions.
@@ -22,7 +23,7 @@ _NUMBERS = {
 # fmt: on
 
 
-def sobol(count: int, dimension: int, seed: int) -> NDArray[np.float64]:
+def sobol(count: int, dimension: int, seed: int) -> Array:
     """The first points of a sequence that is scrambled by a random linear map and a shift, `count x dimension`."""
     if dimension > len(_NUMBERS):
         return _of_scipy(count, dimension, seed)
@@ -56,7 +57,7 @@ def _directions(polynomial: int, initial: tuple[int, ...]) -> list[int]:
     return [number << (_BITS - 1 - j) for j, number in enumerate(numbers)]
 
 
-def _of_scipy(count: int, dimension: int, seed: int) -> NDArray[np.float64]:
+def _of_scipy(count: int, dimension: int, seed: int) -> Array:
     from scipy.stats import qmc
 
     sequence = qmc.Sobol(dimension, seed=np.random.default_rng(seed))

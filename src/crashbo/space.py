@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from crashbo.arrays import Array
 from crashbo.errors import InputError
 from crashbo.parameters import Categorical, Float, Int, Kind, Parameter, integer, log_cells, native
 from crashbo.region import Region
@@ -16,7 +17,6 @@ from crashbo.sobol import sobol
 
 __all__ = ["Categorical", "Coordinates", "Float", "Int", "Parameter", "Space"]
 
-Array: TypeAlias = NDArray[np.float64]
 _TYPES: dict[str, Any] = {one.__name__.lower(): one for one in (Float, Int, Categorical)}
 
 

@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from crashbo.arrays import Array, Indices
+
 _MEMORY = 6  # past sweeps combined by Anderson acceleration
 _NEAR = 1.0  # mismatch at which acceleration begins
 _FAR_STEP, _NEAR_STEP = 0.8, 0.9  # of the way to the next sites
@@ -35,7 +35,7 @@ class Anderson:
         self.dx: list[Array] = []
         self.df: list[Array] = []
 
-    def keep(self, index: NDArray[np.int64]) -> None:
+    def keep(self, index: Indices) -> None:
         """Go on with some of the problems."""
         for name, value in vars(self).items():
             setattr(self, name, [one[index] for one in value] if isinstance(value, list) else value[index])

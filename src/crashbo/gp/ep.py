@@ -8,15 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array, Bools, Indices
 from crashbo.gp.anderson import Anderson
 from crashbo.gp.sites import Marginals, condition_on_sites
 from crashbo.gp.truncation import Site, match_moments
 
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Indices = NDArray[np.int64]
 WIDTH_FLOOR = 1e-4  # smallest probit width, in standard deviations: contradicting labels at one point stay proper
 _ROUNDING_AFTER = 30  # sweeps after which rounding may be what is left of the mismatch
 

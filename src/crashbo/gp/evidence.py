@@ -3,13 +3,12 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from crashbo.arrays import Array
 from crashbo.gp.kernel import KernelName, correlation_and_slope
 from crashbo.gp.rows import NOISE_FLOOR, Rows, factor_values, weighed_gaps
 
-Array = NDArray[np.float64]
 _LOG_2PI = math.log(2 * math.pi)
 
 

@@ -6,15 +6,14 @@ from functools import cached_property
 from typing import Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from crashbo.arrays import Array
 from crashbo.gp.ep import WIDTH_FLOOR, Effort, EPResult, Labels, propagate
 from crashbo.gp.kernel import correlation_and_slope
 from crashbo.gp.rows import Hyperparameters, Rows, factor_values, joint_covariance, weighed_gaps
 from crashbo.gp.sites import factor_sites
 
-Array = NDArray[np.float64]
 _LOG_2PI = math.log(2 * math.pi)
 
 

@@ -3,12 +3,11 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr
 
+from crashbo.arrays import Array
 from crashbo.gp.truncation import truncation
 
-Array = NDArray[np.float64]
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 
 

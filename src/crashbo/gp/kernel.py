@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array, Indices
 from crashbo.errors import InputError
 
-Array = NDArray[np.float64]
 KernelName = Literal["matern32", "matern52", "rbf"]
 Kernels = KernelName | tuple[KernelName, ...]
 CONSTANT = 1e6  # lengthscale of a latent that is constant over the unit cube
@@ -116,7 +115,7 @@ class Latents:
 
     lengthscale: Array
     kernels: tuple[KernelName, ...]
-    place: NDArray[np.int64]
+    place: Indices
 
     @classmethod
     def of(cls, lengthscale: Array, kernel: Kernels) -> "Latents":

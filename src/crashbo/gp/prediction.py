@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array
 from crashbo.gp.inference import Posterior
 from crashbo.gp.kernel import correlation, correlation_slope, squared_distance
 
-Array = NDArray[np.float64]
 _AT_ONCE, _FEWEST = 120_000, 32  # numbers that are worked on at once, and points at least
 _SMALLEST = 1e-12  # of a predicted variance, relative to the prior's
 

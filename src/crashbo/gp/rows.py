@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from crashbo.arrays import Array, Bools, Indices
 from crashbo.errors import NumericalError
 from crashbo.gp.kernel import Kernels, Latents, correlation, square_gaps, squared_distance
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 _KEPT = 1_000_000  # squared differences of coordinates
 NOISE_FLOOR = 1e-8  # smallest noise variance relative to the output's prior variance
 
@@ -37,7 +35,7 @@ class Rows:
     label_point: Indices
     label_output: Indices
     sign: Array
-    soft: NDArray[np.bool_] | None = None
+    soft: Bools | None = None
 
     @cached_property
     def point(self) -> Indices:

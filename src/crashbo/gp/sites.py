@@ -3,12 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from crashbo.arrays import Array, Indices
 from crashbo.errors import NumericalError
 
-Array = NDArray[np.float64]
 _STIFF = 1e5  # precision times prior variance beyond which variances come from leave-one-out forms
 
 
@@ -105,7 +104,7 @@ class _Solved(NamedTuple):
     back: Array
     explained: Array
 
-    def inverse_diagonal(self, problems: NDArray[np.int64]) -> Array:
+    def inverse_diagonal(self, problems: Indices) -> Array:
         """diag(B^-1) of some problems, 1 for the others, `b x a`."""
         found = np.ones_like(self.white)
         for i in problems.tolist():
@@ -114,7 +113,7 @@ class _Solved(NamedTuple):
         return found
 
 
-def _solve(rows: Array, active: NDArray[np.int64], root: Array, residual: Array) -> _Solved:
+def _solve(rows: Array, active: Indices, root: Array, residual: Array) -> _Solved:
     """Factor B and solve; `rows` are the covariances `b x a x n` of the active latents with all."""
     b, a, n = rows.shape
     # In LAPACK's order, so that it works in place: each matrix here is the transpose of what it sees.

@@ -4,11 +4,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr
 
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from crashbo.arrays import Array, Bools
+
 _SERIES_BELOW = -30.0  # where 1 - r (r + z) starts to lose digits faster than the series
 _FLAT = 1e-16  # hazard below which a label changes nothing in double precision
 

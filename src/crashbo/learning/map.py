@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from crashbo.arrays import Array
 from crashbo.errors import NumericalError
 
-Array = NDArray[np.float64]
 LogPosterior = Callable[[Array], tuple[float, Array]]
 _REFUSED = 1e12  # stands for a log posterior that cannot be computed
 

@@ -8,16 +8,14 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
+from crashbo.arrays import Array, Bools, Indices
 from crashbo.gp.ep import EPResult, Labels, propagate
 from crashbo.gp.inference import Conditioned, Solution, solve
 from crashbo.learning.map import find_mode
 from crashbo.learning.priors import log_normal
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 Sites = tuple[Array, Array]
 RATE = 1e-3  # lapse rate of a relaxed label
 _AGAINST = 2.0  # log of how many times less likely than a priori the rest makes a label that is looked at
@@ -140,7 +138,7 @@ def estimate_threshold(
     return best
 
 
-def _conflicts(solution: Solution, labels: Labels) -> NDArray[np.bool_]:
+def _conflicts(solution: Solution, labels: Labels) -> Bools:
     """Labels above a limit that other rows speak against, `b x m`: candidates to be relaxed.
 
     A label that is unlikely a priori, and no less likely given the rest, is a surprise but no conflict. A crash and a

@@ -4,12 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from crashbo.arrays import Array
 from crashbo.history import OBJECTIVE, History
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array
 from crashbo.gp.inference import Posterior, condition_on_values, evidence_gradient, infer
 from crashbo.gp.rows import NOISE_FLOOR, Rows, joint_covariance
 from crashbo.history import History
@@ -23,7 +23,6 @@ from crashbo.numbers import NUMBERS
 from crashbo.strategies.averaged import Averaged, Memory, Output, output_block, trials_key
 from crashbo.strategies.base import Limit
 
-Array = NDArray[np.float64]
 _HYPERPRIOR = (0.0, 5.0)  # of the threshold, on standardised values: wide
 _THRESHOLDS = (-50.0, 50.0)
 _HEADROOM = 0.3  # of the first threshold tried, above the highest standardised value

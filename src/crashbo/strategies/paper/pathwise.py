@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array
 from crashbo.gp.kernel import KernelName, correlation, squared_distance
 from crashbo.strategies.maximise import sobol
 from crashbo.strategies.paper.model import GPCR
 from crashbo.strategies.paper.virtual import Round
 
-Array = NDArray[np.float64]
 _SPECTRA = {"matern32": 1.5, "matern52": 2.5}  # half the degrees of freedom of a Student t; an RBF's is Gaussian
 
 

@@ -4,16 +4,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from crashbo.arrays import Array
 from crashbo.gp.information import log_information
 from crashbo.gp.prediction import Prediction
 from crashbo.gp.truncation import truncation
 from crashbo.strategies.averaged import Output
 from crashbo.strategies.paper.model import PaperModels
 
-Array = NDArray[np.float64]
 _CERTAIN = 1e3  # standard deviations below a limit beyond which nothing changes
 
 

@@ -6,14 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.optimize import minimize
 
+from crashbo.arrays import Array
 from crashbo.gp.kernel import correlation, squared_distance
 from crashbo.strategies.paper.model import GPCR
 
-Array = NDArray[np.float64]
 Round = Callable[[Array], Array]
 
 
