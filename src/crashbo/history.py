@@ -21,12 +21,7 @@ class History:
     """A problem, the settings, and the trials so far. Equal histories give equal suggestions.
 
     Attributes:
-        space: the parameters.
-        constraints: declared ones.
-        direction: of the objective.
-        options: how to search.
-        acquisition: of the paper's strategy.
-        seed: of everything random.
+        space, constraints, direction, options, acquisition, seed: as given to the `Optimizer`.
         trials: finished ones, in the order told.
         pending: params of the trials under way.
         asked: how many suggestions were made.

@@ -20,10 +20,7 @@ def in_notebook() -> bool:
 def progress_bar(total: int, done: int, shown: bool | None) -> Iterator[Update]:
     """Show a bar and give the function that moves it: how many are done, and a few words.
 
-    Args:
-        total: how many there will be.
-        done: so far.
-        shown: None: in a notebook, and where standard error is a terminal.
+    With `shown` None it is shown in a notebook, and where standard error is a terminal.
     """
     if shown is False:
         yield lambda done, words: None

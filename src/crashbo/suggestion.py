@@ -94,14 +94,7 @@ class Best:
 class Saved:
     """All that makes an optimizer what it is.
 
-    Attributes:
-        space: the parameters.
-        settings: everything else it was told when it was made.
-        initial_points: suggested first, in this order.
-        asked: how many suggestions were made.
-        trials: finished ones, in the order told.
-        pending: suggestions that are out.
-        errors: in words, of those among them that ended in an error of the program itself, by number.
+    `errors` are in words, by the number of the pending suggestion that ended in an error of the program itself.
     """
 
     space: Space

@@ -13,18 +13,15 @@ _LOG_2PI = math.log(2 * math.pi)
 
 
 def log_evidence_of_values(rows: Rows, theta: Array, kernel: KernelName) -> tuple[float, Array]:
-    """Log evidence of a standard GP, and its gradient by `theta`.
+    """Log evidence of a standard GP on one value per point, and its gradient.
 
     Math: (A = variance R + noise I,  b = A^-1 y,  S = (b b' - A^-1) / 2)
         log N(y; 0, A);  by A: S
 
     Args:
-        rows: one value for every point, no labels.
+        rows: values alone.
         theta: `d + 2`, logs of lengthscales, variance and noise variance.
         kernel: of the GP.
-
-    Raises:
-        NumericalError: A is not positive definite to double precision.
     """
     n, values = len(rows.X), rows.values
     precision, variance = np.exp(-2 * theta[:-2]), math.exp(theta[-2])

@@ -24,15 +24,7 @@ def check_kernel(name: str) -> None:
 
 
 def squared_distance(A: Array, B: Array, lengthscale: Array) -> Array:
-    """Squared distances in lengthscales, exactly 0 for equal points.
-
-    Args:
-        A, B: `m x d`, `n x d`.
-        lengthscale: `... x d`.
-
-    Returns:
-        `... x m x n`.
-    """
+    """Squared distances of points `m x d` and `n x d` in lengthscales `... x d`, `... x m x n`; 0 for equal points."""
     (m, d), n = A.shape, len(B)
     precision = np.square(1.0 / lengthscale).reshape(-1, d)
     total = np.empty((len(precision), m, n))

@@ -91,18 +91,12 @@ def condition_on_sites(mean: Array, covariance: Array, prior: Array, precision: 
 
 
 class _Solved(NamedTuple):
-    """What the factors of `B = I + S^(1/2) covariance S^(1/2)` of `b` problems give.
+    """What the factors of `B = I + S^(1/2) covariance S^(1/2)` of `b` problems give."""
 
-    Attributes:
-        factors: `b x a x a`, of B, lower triangular.
-        white, back: `b x a`, factor^-1 residual, and B^-1 residual.
-        explained: `b x n`, diag(covariance S^(1/2) B^-1 S^(1/2) covariance).
-    """
-
-    factors: Array
-    white: Array
-    back: Array
-    explained: Array
+    factors: Array  # b x a x a, of B, lower triangular
+    white: Array  # b x a, factor^-1 residual
+    back: Array  # b x a, B^-1 residual
+    explained: Array  # b x n, diag(covariance S^(1/2) B^-1 S^(1/2) covariance)
 
     def inverse_diagonal(self, problems: Indices) -> Array:
         """diag(B^-1) of some problems, 1 for the others, `b x a`."""

@@ -41,12 +41,10 @@ def find_mode(
     """Maximise a log posterior by L-BFGS-B, remembering the best point seen.
 
     Args:
-        log_posterior: value and gradient; may raise `NumericalError` where it has none.
-        start: `p`.
-        bounds: `p` pairs.
-        iterations: at most.
-        precision: relative change of the value at which to stop.
-        steepest: largest derivative at which to stop.
+        log_posterior: value and gradient at `p` hyperparameters; may raise `NumericalError` where it has none.
+        start, bounds: `p`, and `p` pairs.
+        iterations: at most; it ends earlier where the value changes by less than `precision`, relative, or where no
+            derivative exceeds `steepest`.
     """
     best = Mode(np.asarray(start, dtype=np.float64), -math.inf, 0)
 
@@ -55,7 +53,7 @@ def find_mode(
         try:
             value, gradient = log_posterior(theta)
         except NumericalError:
-            return _REFUSED, np.zeros_like(theta)
+            value, gradient = math.nan, theta
         if not (math.isfinite(value) and np.isfinite(gradient).all()):
             return _REFUSED, np.zeros_like(theta)
         if value > best.log_posterior:
@@ -63,8 +61,6 @@ def find_mode(
         return -value, -gradient
 
     effort = {"maxiter": iterations, "ftol": precision, "gtol": steepest}
-    low, high = np.array(bounds).T
-    found = minimize(
-        negative, np.clip(best.theta, low, high), jac=True, method="L-BFGS-B", bounds=bounds, options=effort
-    )
+    inside = np.clip(best.theta, *np.array(bounds).T)
+    found = minimize(negative, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=effort)
     return Mode(best.theta, best.log_posterior, int(found.nfev))

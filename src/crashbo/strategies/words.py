@@ -11,12 +11,7 @@ _CLEAR, _LEAST = 0.99, 3
 
 
 def describe_relation(relation: Relation | None, direction: str = "minimize") -> str:
-    """Say what crashes have to do with the objective, and how sure that is.
-
-    Args:
-        relation: as probabilities; None while unknown.
-        direction: of the optimization.
-    """
+    """Say what crashes have to do with the objective, and how sure that is; the relation is None while unknown."""
     if relation is None:
         return "It is not known yet what crashes have to do with the objective."
     bad, good = ("high", "low") if direction == "minimize" else ("low", "high")
@@ -42,10 +37,7 @@ def describe_limit(limit: Limit) -> str:
 def describe_places(surrogate: Surrogate, space: Space, direction: str = "minimize") -> list[str]:
     """Say which named reasons of crashes have a place of their own, where, and how sure that is.
 
-    Args:
-        surrogate: any; only those with `places` know named reasons.
-        space: the parameters.
-        direction: of the optimization.
+    Only surrogates with `places` know named reasons.
     """
     found: list[Place] = getattr(surrogate, "places", list)()
     said = []

@@ -89,12 +89,7 @@ class GPCR(Output):
 
 
 def fit(block: Block, point: ValuePoint) -> GPCR:
-    """Estimate the threshold, then infer; a label that conflicts with the rest is relaxed where it stands.
-
-    Args:
-        block: the trials; at most one margin, the value itself.
-        point: hyperparameters of the value.
-    """
+    """Estimate the threshold, then infer; a label that conflicts with the rest is relaxed where it stands."""
     rows = block.rows(point.warp(block.values))
     scale = math.exp(0.5 * point.theta[-2])
     at = block.with_threshold(point.theta[None], np.zeros(1), point.kernel)
@@ -148,13 +143,7 @@ def learn(block: Block) -> ValuePoint:
 
 
 def log_evidence(block: Block, rows: Rows, logs: Array, threshold: float) -> tuple[float, Array]:
-    """Log evidence of a GPCR, and its gradient.
-
-    Args:
-        block, rows: the trials, and their rows as they are modelled.
-        logs: `d + 2`, as in `log_value_prior`; the gradient is by these, and by the threshold.
-        threshold: in units of the values.
-    """
+    """Log evidence of a GPCR, and its gradient, `d + 3`: by `logs` as in `log_value_prior`, and by the threshold."""
     scale = math.exp(0.5 * logs[-2])
     at = block.with_threshold(logs[None], np.array([threshold / scale]), "matern52")
     posterior = infer(rows, at, tolerance=1e-5, max_sweeps=100)

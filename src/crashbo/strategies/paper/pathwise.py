@@ -21,21 +21,14 @@ class Paths:
 
     Math: f(x) = phi(x)' w + k(x, X) G (f_prior(X) moved to the posterior),  phi random Fourier features
 
-    Attributes:
-        frequencies, phases: `m x d`, `m`, common to all functions.
-        weights: `s x m`.
-        X: `n x d`, the trials.
-        update: `s x n`, weights of the covariances with the trials.
-        lengthscale: `d`.
-        kernel: of the model.
     """
 
-    frequencies: Array
-    phases: Array
-    weights: Array
-    X: Array
-    update: Array
-    lengthscale: Array
+    frequencies: Array  # m x d, common to all functions
+    phases: Array  # m
+    weights: Array  # s x m
+    X: Array  # n x d, the trials
+    update: Array  # s x n, weights of the covariances with the trials
+    lengthscale: Array  # d
     kernel: KernelName
 
     def __call__(self, X: Array) -> Array:

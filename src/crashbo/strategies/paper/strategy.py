@@ -85,12 +85,7 @@ def _lowest_mean(success: PaperScore, points: Array, rounding: Rounding, least: 
 
 @dataclass(frozen=True)
 class Decision:
-    """From the models to what is maximised, for one suggestion.
-
-    Attributes:
-        history: everything so far.
-        known: the models, without pending trials.
-    """
+    """From the models, which do not know pending trials, to what is maximised, for one suggestion."""
 
     history: History
     known: PaperModels

@@ -192,15 +192,10 @@ class VirtualMinimum:
     def __call__(
         self, objective: GPCR, constraints: Sequence[GPCR], count: int, rng: np.random.Generator, valid: Round
     ) -> Array:
-        """`count` samples, in units of the objective's scaling.
+        """`count` samples, in units of the objective's scaling; `valid` rounds points to valid ones.
 
-        Args:
-            objective: its model.
-            constraints: their models; a sample must lie at or below each one's threshold. Where no such point is found,
-                the sample is the objective where they are broken least.
-            count: how many.
-            rng: source of randomness.
-            valid: rounds points to valid ones.
+        A sample must lie at or below each constraint's threshold. Where no such point is found, it is the objective
+        where they are broken least.
         """
         return np.array([self._one(objective, constraints, rng, valid) for _ in range(count)])
 
