@@ -61,15 +61,10 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """One constraint between parameters.
+    """One constraint between parameters."""
 
-    Attributes:
-        source: as the user wrote it, an expression or a function.
-        measure: of a table, how far each row is from satisfying it; 0 where it does.
-    """
-
-    source: str | Callable[[dict[str, Any]], Any]
-    measure: Callable[[Table], Array]
+    source: str | Callable[[dict[str, Any]], Any]  # as the user wrote it, an expression or a function
+    measure: Callable[[Table], Array]  # of a table, how far each row is from satisfying it; 0 where it does
 
     def __str__(self) -> str:
         return self.source if isinstance(self.source, str) else getattr(self.source, "__name__", repr(self.source))

@@ -20,50 +20,30 @@ _ROUNDING_AFTER = 30  # sweeps after which rounding may be what is left of the m
 
 @dataclass(frozen=True)
 class Labels:
-    """One-sided labels of `n` latents: f <= limit where `sign` is +1, f > limit where -1.
+    """One-sided labels of `n` latents: f <= limit where `sign` is +1, f > limit where -1."""
 
-    Attributes:
-        sign: `n`.
-        limit: `b x n`.
-        width: `b x n`, probit width; 0 is the paper's step.
-        lapse: `b x n`, probability that a trial within its limit is labelled as beyond it all the same.
-        soft: `n`, labels at or below their limit that may lapse as well; None: none.
-    """
-
-    sign: Array
-    limit: Array
-    width: Array
-    lapse: Array
-    soft: Bools | None = None
+    sign: Array  # n
+    limit: Array  # b x n
+    width: Array  # b x n, probit width; 0 is the paper's step
+    lapse: Array  # b x n, probability that a trial within its limit is labelled as beyond it all the same
+    soft: Bools | None = None  # n, labels at or below their limit that may lapse as well; None: none
 
 
 @dataclass(frozen=True)
 class EPResult:
-    """The Gaussian approximation of `b` problems, and how it was reached.
+    """The Gaussian approximation of `b` problems, and how it was reached."""
 
-    Attributes:
-        precision, shift: `b x n`, the sites, relative to the limits.
-        mean, variance: `b x n`, marginal moments.
-        gradient: `b x n`, derivative of log Z by the base mean.
-        log_partition: `b`, log Z, never above 0.
-        kept: `b x n`, probability that a label did not lapse.
-        log_mass: `b x n`, log probability of each label given all others.
-        sweeps: sweeps made.
-        change: `b`, mismatch of tilted and marginal moments at the end.
-        converged: `b`.
-    """
-
-    precision: Array
-    shift: Array
-    mean: Array
-    variance: Array
-    gradient: Array
-    log_partition: Array
-    kept: Array
-    log_mass: Array
+    precision: Array  # b x n, the sites, relative to the limits
+    shift: Array  # b x n
+    mean: Array  # b x n, marginal moments
+    variance: Array  # b x n
+    gradient: Array  # b x n, derivative of log Z by the base mean
+    log_partition: Array  # b, log Z, never above 0
+    kept: Array  # b x n, probability that a label did not lapse
+    log_mass: Array  # b x n, log probability of each label given all others
     sweeps: int
-    change: Array
-    converged: Bools
+    change: Array  # b, mismatch of tilted and marginal moments at the end
+    converged: Bools  # b
 
     @classmethod
     def unfilled(cls, b: int, n: int) -> "EPResult":

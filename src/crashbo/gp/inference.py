@@ -19,25 +19,15 @@ _LOG_2PI = math.log(2 * math.pi)
 
 @dataclass(frozen=True)
 class Conditioned:
-    """The labelled rows given the values, `b` times: a Gaussian, and the evidence of the values.
+    """The labelled rows given the values, `b` times: a Gaussian, and the evidence of the values."""
 
-    Attributes:
-        mean: `b x m`.
-        covariance: `b x m x m`.
-        log_evidence: `b`, log N(values; 0, K_vv + noise); the paper's log alpha.
-        factors: of K_vv + noise.
-        half: `b x k x m`, factor^-1 K_vl.
-        white: `b x k`, factor^-1 values.
-        deviation: `b x m`, prior standard deviations of the labelled rows.
-    """
-
-    mean: Array
-    covariance: Array
-    log_evidence: Array
-    factors: list[Array]
-    half: Array
-    white: Array
-    deviation: Array
+    mean: Array  # b x m
+    covariance: Array  # b x m x m
+    log_evidence: Array  # b, log N(values; 0, K_vv + noise); the paper's log alpha
+    factors: list[Array]  # of K_vv + noise
+    half: Array  # b x k x m, factor^-1 K_vl
+    white: Array  # b x k, factor^-1 values
+    deviation: Array  # b x m, prior standard deviations of the labelled rows
 
     @property
     def smallest_width(self) -> Array:
@@ -82,18 +72,12 @@ class Solution:
 
     Math: with b the `weights` and G = half' half,
         E[u] = k_u' b,  Cov[u, w] = k_uw - k_u' G k_w     for any latents u, w with covariances k_u, k_w to the rows
-
-    Attributes:
-        weights: `b x r`.
-        log_evidence: `b`, of values and labels together.
-        ep: of the labels.
-        given: the labelled rows given the values.
     """
 
-    weights: Array
-    log_evidence: Array
-    ep: EPResult
-    given: Conditioned
+    weights: Array  # b x r
+    log_evidence: Array  # b, of values and labels together
+    ep: EPResult  # of the labels
+    given: Conditioned  # the labelled rows given the values
 
     def __len__(self) -> int:
         return len(self.weights)

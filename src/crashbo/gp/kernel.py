@@ -97,17 +97,11 @@ def _by_kernel(function: Callable[[Array, Kernels], Array], r2: Array, kernels: 
 
 @dataclass(frozen=True)
 class Latents:
-    """The correlation functions of `b x l` latents; those that are the same are computed once.
+    """The correlation functions of `b x l` latents; those that are the same are computed once."""
 
-    Attributes:
-        lengthscale: `q x d`, of those that differ.
-        kernels: `q`.
-        place: `b x l`, which of them a latent has; -1: it is constant, its lengthscales being `CONSTANT` or above.
-    """
-
-    lengthscale: Array
-    kernels: tuple[KernelName, ...]
-    place: Indices
+    lengthscale: Array  # q x d, of those that differ
+    kernels: tuple[KernelName, ...]  # q
+    place: Indices  # b x l, which of them a latent has; -1: it is constant, its lengthscales being CONSTANT or above
 
     @classmethod
     def of(cls, lengthscale: Array, kernel: Kernels) -> "Latents":

@@ -112,21 +112,14 @@ class Predictor:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Moments of all outputs, `b x o x p`.
-
-    Attributes:
-        mean, variance: of each output.
-        covariance: of each output with the first.
-        predictor, X: that predicted, and where.
-        work: what `Predictor.project` found on the way; None where it was not kept.
-    """
+    """Moments of all outputs, `b x o x p`."""
 
     mean: Array
     variance: Array
-    covariance: Array
+    covariance: Array  # of each output with the first
     predictor: Predictor
-    X: Array
-    work: tuple[Array, Array] | None = None
+    X: Array  # p x d
+    work: tuple[Array, Array] | None = None  # what Predictor.project found on the way; None where it was not kept
 
     def pull(self, by_mean: Array, by_variance: Array, by_covariance: Array | None = None) -> Array:
         """Gradient of a scalar per point by the points, `p x d`, summed over settings.

@@ -17,25 +17,16 @@ NOISE_FLOOR = 1e-8  # smallest noise variance relative to the output's prior var
 
 @dataclass(frozen=True)
 class Rows:
-    """Values first, then labels. Each row belongs to a point and to an output.
+    """Values first, then labels. Each row belongs to a point and to an output."""
 
-    Attributes:
-        X: `n x d`, points in the unit cube.
-        value_point, value_output: `k`, where and of which output there is a value.
-        values: `k`, or `b x k` where hyperparameters come with a scaling of their own.
-        label_point, label_output: `m`, where and of which output there is a label.
-        sign: `m`, +1 at or below the output's limit, -1 above.
-        soft: `m`, labels at or below a limit that are as likely to be true as to say nothing; None: none.
-    """
-
-    X: Array
-    value_point: Indices
-    value_output: Indices
-    values: Array
-    label_point: Indices
-    label_output: Indices
-    sign: Array
-    soft: Bools | None = None
+    X: Array  # n x d, points in the unit cube
+    value_point: Indices  # k, where there is a value
+    value_output: Indices  # k, of which output
+    values: Array  # k, or b x k where hyperparameters come with a scaling of their own
+    label_point: Indices  # m, where there is a label
+    label_output: Indices  # m, of which output
+    sign: Array  # m, +1 at or below the output's limit, -1 above
+    soft: Bools | None = None  # m, labels at or below a limit that are as likely to be true as to say nothing
 
     @cached_property
     def point(self) -> Indices:
@@ -83,22 +74,14 @@ class Hyperparameters:
     """`b` settings of the model: outputs are linear mixes of independent latents of variance 1.
 
     Math: output_o(x) = sum_l mixing_ol latent_l(x),  latent_l ~ GP(0, correlation with lengthscale_l)
-
-    Attributes:
-        lengthscale: `b x l x d`.
-        mixing: `b x o x l`.
-        noise: `b x o`, noise variance of an output's values.
-        threshold: `b x o`, limit of an output's labels.
-        lapse: `b`, probability that a trial within its limits is labelled as beyond one.
-        kernel: of all latents; or one for each of the `b` settings.
     """
 
-    lengthscale: Array
-    mixing: Array
-    noise: Array
-    threshold: Array
-    lapse: Array
-    kernel: Kernels = "matern52"
+    lengthscale: Array  # b x l x d
+    mixing: Array  # b x o x l
+    noise: Array  # b x o, noise variance of an output's values
+    threshold: Array  # b x o, limit of an output's labels
+    lapse: Array  # b, probability that a trial within its limits is labelled as beyond one
+    kernel: Kernels = "matern52"  # of all latents; or one for each of the b settings
 
     def __len__(self) -> int:
         return len(self.lengthscale)

@@ -45,19 +45,12 @@ def truncation(z: Array) -> Truncation:
 
 
 class Site(NamedTuple):
-    """The Gaussian site exp(shift u - precision u^2 / 2) that stands for one label, and its mass (all alike shaped).
+    """The Gaussian site exp(shift u - precision u^2 / 2) that stands for one label, and its mass (all alike shaped)."""
 
-    Attributes:
-        precision: never negative.
-        shift: natural mean.
-        log_mass: log probability of the label under the cavity.
-        kept: probability that the label did not lapse, given the label.
-    """
-
-    precision: Array
-    shift: Array
-    log_mass: Array
-    kept: Array
+    precision: Array  # never negative
+    shift: Array  # natural mean
+    log_mass: Array  # log probability of the label under the cavity
+    kept: Array  # probability that the label did not lapse, given the label
 
 
 def match_moments(

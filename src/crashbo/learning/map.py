@@ -16,16 +16,10 @@ _REFUSED = 1e12  # stands for a log posterior that cannot be computed
 
 @dataclass(frozen=True)
 class Mode:
-    """The most probable hyperparameters found.
-
-    Attributes:
-        theta: their vector.
-        log_posterior: there, up to a constant; -inf if it could not be computed anywhere.
-        evaluations: it took.
-    """
+    """The most probable hyperparameters found."""
 
     theta: Array
-    log_posterior: float
+    log_posterior: float  # there, up to a constant; -inf if it could not be computed anywhere
     evaluations: int
 
 

@@ -32,15 +32,12 @@ _NODES = 24  # of the integral, on each side
 class ThresholdRule:
     """How the threshold is found.
 
-    Attributes:
-        fixed: a known threshold; nothing is searched.
-        prior: mean and standard deviation of the Gaussian hyperprior (16); None is maximum likelihood (15).
-        floor: the highest value seen to hold, below which a searched threshold cannot lie. The paper has none: there a
-            noisy value may lie above the threshold while the latent one does not.
+    A searched threshold cannot lie below the `floor`, the highest value seen to hold. The paper has none: there a noisy
+    value may lie above the threshold while the latent one does not.
     """
 
-    fixed: float | None = None
-    prior: tuple[float, float] | None = None
+    fixed: float | None = None  # a known threshold; nothing is searched
+    prior: tuple[float, float] | None = None  # mean and deviation of the hyperprior (16); None: maximum likelihood (15)
     floor: float = -math.inf
 
     def with_floor(self, values: Array) -> "ThresholdRule":
@@ -73,23 +70,14 @@ class ThresholdRule:
 
 @dataclass(frozen=True)
 class ThresholdEstimate:
-    """A threshold and the posterior that belongs to it.
+    """A threshold and the posterior that belongs to it."""
 
-    Attributes:
-        threshold: may be infinite (maximum likelihood, one kind of label only).
-        solution: at `threshold`, of one problem.
-        relaxed: labels that conflict with the rest and have probably lapsed.
-        rates: `m`, lapse rates of the labels.
-        log_posterior: log evidence plus log hyperprior.
-        solves: EP solves the search took.
-    """
-
-    threshold: float
-    solution: Solution
-    relaxed: Indices
-    rates: Array
-    log_posterior: float
-    solves: int
+    threshold: float  # may be infinite (maximum likelihood, one kind of label only)
+    solution: Solution  # at threshold, of one problem
+    relaxed: Indices  # labels that conflict with the rest and have probably lapsed
+    rates: Array  # m, lapse rates of the labels
+    log_posterior: float  # log evidence plus log hyperprior
+    solves: int  # EP solves the search took
 
     @property
     def start(self) -> "ThresholdStart":

@@ -30,17 +30,11 @@ _HEADROOM = 0.3  # of the first threshold tried, above the highest standardised 
 
 @dataclass(frozen=True, kw_only=True)
 class GPCR(Output):
-    """The Gaussian q(f) of equations (10) and (14), with its threshold.
+    """The Gaussian q(f) of equations (10) and (14), with its threshold."""
 
-    Attributes:
-        point: hyperparameters of the value.
-        rule: how the threshold was found; the threshold is counted in prior standard deviations of the value.
-        estimate: of it.
-    """
-
-    point: ValuePoint
-    rule: ThresholdRule
-    estimate: ThresholdEstimate
+    point: ValuePoint  # hyperparameters of the value
+    rule: ThresholdRule  # in prior standard deviations of the value
+    estimate: ThresholdEstimate  # in these too
 
     @property
     def posterior(self) -> Posterior:

@@ -53,16 +53,11 @@ class PaperScore:
     """What equation (20) maximises: mES times the probability that all constraints hold, or that of success alone.
 
     The objective's own crashes are absorbed by its model; mES is not multiplied with their probability.
-
-    Attributes:
-        models: with pending trials believed to return their mean.
-        mode: "mes", "mesco", or "success".
-        minima: `S`, samples of the minimum, constrained for mESCO; None while success alone counts.
     """
 
-    models: PaperModels
-    mode: str = "success"
-    minima: Array | None = None
+    models: PaperModels  # with pending trials believed to return their mean
+    mode: str = "success"  # "mes", "mesco", or "success"
+    minima: Array | None = None  # S, samples of the minimum, constrained for mESCO; None while success alone counts
 
     def __call__(self, X: Array) -> Array:
         return np.exp(self.log(X))
