@@ -42,8 +42,6 @@ class Region:
 
     def holds(self, P: Array, *, exact: bool = False) -> Bools:
         """Whether all rules hold at positions; exactly as `Space.decode` rounds them, or but for the last digit."""
-        if not len(P):
-            return np.zeros(0, dtype=bool)
         table = self._table(P, exact=exact)
         return np.logical_and.reduce([rule.violation(table) == 0 for rule in self.rules])
 

@@ -24,19 +24,16 @@ _TYPES: dict[str, Any] = {one.__name__.lower(): one for one in (Float, Int, Cate
 class Coordinates:
     """What the coordinates start, ..., stop - 1 of the unit cube stand for.
 
-    Attributes:
-        kind: "continuous"; "grid", cells of one width; "log-grid", the integers first, first + 1, ... with
-            cells from log(k - 1/2) to log(k + 1/2); "one-hot", a choice each.
-        cells: how many cells or choices; 0 for a continuum.
-        first: the first integer of a log-grid.
+    Kinds: "continuous"; "grid", cells of one width; "log-grid", the integers first, first + 1, ... with cells from
+    log(k - 1/2) to log(k + 1/2); "one-hot", a choice each.
     """
 
     name: str
     kind: Kind
     start: int
     stop: int
-    cells: int = 0
-    first: int = 0
+    cells: int = 0  # or choices; 0 for a continuum
+    first: int = 0  # integer of a log-grid
 
     def round(self, unit: Array) -> Array:
         """Move `... x (stop - start)` points to the encoding whose cell holds them."""

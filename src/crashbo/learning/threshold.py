@@ -110,7 +110,7 @@ def estimate_threshold(
         sign: `m`, +1 at or below the threshold, -1 above.
         rule: fixed, maximum likelihood or MAP.
         width: probit width of the labels.
-        start: an estimate on the same rows to begin from.
+        start: of an estimate on the same rows.
     """
     rates = np.zeros(len(sign))
     best = _search(given, sign, rule, width, rates, start)
@@ -204,10 +204,6 @@ def threshold_deviation(given: Conditioned, sign: Array, rule: ThresholdRule, mo
     is integrated by the trapezoid rule on steps that widen away from the mode, as wide as the posterior itself.
 
     Math: deviation^2 = int (c - mode)^2 Z_EP(c) p(c) dc / int Z_EP(c) p(c) dc
-
-    Args:
-        given, sign, rule: as in `estimate_threshold`.
-        mode: its result; finite.
     """
     unit = float(np.sqrt(np.maximum(np.diagonal(given.covariance[0]).max(), 0.0)))
     reach = unit if rule.prior is None else max(unit, rule.prior[1])

@@ -44,21 +44,13 @@ class Relation:
 
 @dataclass(frozen=True)
 class Place:
-    """A named reason of crashes that has a place of its own.
+    """A named reason of crashes that has a place of its own."""
 
-    Attributes:
-        reason: as told.
-        count: crashes with it.
-        relation: to the objective.
-        point: `d`, the crashed trial where it is most probable.
-        probability: of that reason there.
-    """
-
-    reason: str
-    count: int
-    relation: Relation
-    point: Array
-    probability: float
+    reason: str  # as told
+    count: int  # crashes with it
+    relation: Relation  # to the objective
+    point: Array  # d, the crashed trial where it is most probable
+    probability: float  # of that reason there
 
 
 class Surrogate(Protocol):

@@ -19,13 +19,9 @@ _CERTAIN = 1e3  # standard deviations below a limit beyond which nothing changes
 def log_mes(mean: Array, deviation: Array, minima: Array) -> tuple[Array, Array, Array]:
     """Log of equation (21), and its derivatives by mean and deviation, `p` each.
 
-    Noise-free, as printed.
+    Noise-free, as printed; mean and deviation are those of the objective, `p`, given `S` samples of the minimum.
 
     Math: log (1 / S) sum_i [ t_i phi(t_i) / (2 Phi(t_i)) - log Phi(t_i) ],  t_i = (mean - minimum_i) / deviation = -z_i
-
-    Args:
-        mean, deviation: `p`, of the objective.
-        minima: `S`, samples of the minimum.
     """
     t = (mean - minima[:, None]) / deviation
     each, slope = log_information(t)
