@@ -64,10 +64,7 @@ class History:
 
     def first(self, count: int) -> "History":
         """The first trials alone, nothing under way."""
-        found = replace(self, trials=self.trials[:count], pending=(), asked=0)
-        if "points" in vars(self):  # already computed
-            vars(found)["points"] = self.points[:count]
-        return found
+        return replace(self, trials=self.trials[:count], pending=(), asked=0)
 
     def generator(self, *purpose: int) -> np.random.Generator:
         """A source of randomness for this suggestion."""

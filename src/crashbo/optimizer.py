@@ -1,7 +1,6 @@
 """Ask and tell: the optimizer as a pure function of its settings and what it was told."""
 
 import math
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -204,13 +203,9 @@ class Optimizer(Ledger):
 
     def copy(self) -> "Optimizer":
         """A copy in the same state, which need not learn again what this one has learned."""
-        with self._lock:
-            other = object.__new__(Optimizer)
-            vars(other).update(vars(self))
-            other._trials, other._pending = list(self._trials), dict(self._pending)
-            other._errors = dict(self._errors)
-            other._lock = threading.RLock()
-            return other
+        other = Optimizer.restore(self.saved)
+        other.strategy = self.strategy
+        return other
 
     def with_pending(self, params: Sequence[Mapping[str, Any]]) -> "Optimizer":
         """A copy with more pending points."""

@@ -85,7 +85,8 @@ class Best:
 
     def __str__(self) -> str:
         doubt = "" if self.feasible else " No point is safe enough yet: this one is the most likely to succeed."
-        values = ", ".join(f"{name} = {_short(value)}" for name, value in self.params.items())
+        short = {name: f"{one:.5g}" if isinstance(one, float) else one for name, one in self.params.items()}
+        values = ", ".join(f"{name} = {one}" for name, one in short.items())
         cost = "no cost seen yet" if math.isnan(self.mean) else f"{self.mean:.6g} ± {self.std:.2g}"
         return f"{values}: {cost}, success {self.success_probability:.1%}.{doubt}"
 
@@ -104,7 +105,3 @@ class Saved:
     trials: Sequence[Trial] = ()
     pending: Sequence[Suggestion] = ()
     errors: Mapping[int, str] = field(default_factory=dict)
-
-
-def _short(value: Any) -> str:
-    return f"{value:.5g}" if isinstance(value, float) else str(value)

@@ -104,10 +104,7 @@ class _Search:
                 raise _SpentError
             before = x.copy()
 
-        constraints = [
-            {"type": "ineq", "fun": lambda x, i=i: -self._at(x)[i], "jac": lambda x, i=i: -self._slope(x)[i]}
-            for i in range(1, len(self.functions))
-        ]
+        held = {"type": "ineq", "fun": lambda x: -self._at(x)[1:], "jac": lambda x: -self._slope(x)[1:]}
         with suppress(_SpentError):
             minimize(
                 lambda x: self._at(x)[0],
@@ -115,7 +112,7 @@ class _Search:
                 jac=lambda x: self._slope(x)[0],
                 method="SLSQP",
                 bounds=[(0.0, 1.0)] * len(start),
-                constraints=constraints,
+                constraints=[held] if len(self.functions) > 1 else [],
                 callback=check,
                 options={"maxiter": evaluations, "ftol": 1e-12},
             )
