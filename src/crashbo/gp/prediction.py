@@ -22,11 +22,9 @@ class Predictor:
         covariance_op = prior_op - t_o' t_p,   t_o = sum_l mixing_ol k_l W_l'
     """
 
-    def __init__(self, posterior: Posterior, mixing: Array | None = None) -> None:
-        """Prepare; `mixing`, `b x o x l`, are other mixes of the latents to predict instead of the outputs."""
+    def __init__(self, posterior: Posterior) -> None:
         self.posterior, self.at = posterior, posterior.at
-        self.mixing = self.at.mixing if mixing is None else mixing
-        self.X = posterior.rows.X
+        self.X, self.mixing = posterior.rows.X, posterior.at.mixing
         self.prior = self.mixing @ self.mixing.swapaxes(-1, -2)
         self.floor = _SMALLEST * np.einsum("boo->bo", self.prior)[..., None]
         self._last: Prediction | None = None  # of many points, which are often asked for again
