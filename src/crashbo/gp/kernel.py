@@ -90,8 +90,8 @@ def _by_kernel(function: Callable[[Array, Kernels], Array], r2: Array, kernels: 
         return function(r2, kernels[0])
     found, begin = np.empty_like(r2), 0
     for name, run in itertools.groupby(kernels):
-        own = slice(begin, begin := begin + len(list(run)))
-        found[own] = function(r2[own], name)
+        end = begin + len(list(run))
+        found[begin:end], begin = function(r2[begin:end], name), end
     return found
 
 
@@ -108,7 +108,7 @@ class Latents:
         """Of lengthscales `b x l x d` and one kernel, or one for each of the `b`."""
         b, latents, d = lengthscale.shape
         names = [kernel] * b if isinstance(kernel, str) else list(kernel)
-        varying = np.argwhere(lengthscale.min(-1) < CONSTANT).tolist()
+        varying = np.argwhere(~(lengthscale.min(-1) >= CONSTANT)).tolist()  # NaN is not constant
         keys = {(i, latent): (names[i], lengthscale[i, latent].tobytes()) for i, latent in varying}
         ordered = sorted(dict.fromkeys(keys.values()), key=lambda one: one[0])
         numbers = {key: number for number, key in enumerate(ordered)}
