@@ -1,18 +1,17 @@
 """What has happened so far, frozen: all that a strategy decides from."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array, Bools
 from crashbo.options import Options
 from crashbo.outcome import Constraint, Trial
 from crashbo.space import Space
 
-Array = NDArray[np.float64]
 Direction = Literal["minimize", "maximize"]
 OBJECTIVE = "objective"
 
@@ -22,12 +21,7 @@ class History:
     """A problem, the settings, and the trials so far. Equal histories give equal suggestions.
 
     Attributes:
-        space: the parameters.
-        constraints: declared ones.
-        direction: of the objective.
-        options: how to search.
-        acquisition: of the paper's strategy.
-        seed: of everything random.
+        space, constraints, direction, options, acquisition, seed: as given to the `Optimizer`.
         trials: finished ones, in the order told.
         pending: params of the trials under way.
         asked: how many suggestions were made.
@@ -51,27 +45,15 @@ class History:
     @cached_property
     def points(self) -> Array:
         """`n x d`, where the trials were made, in the unit cube."""
-        return self._encoded([trial.params for trial in self.trials])
+        return self.space.encode_valid([trial.params for trial in self.trials])
 
     @cached_property
     def pending_points(self) -> Array:
         """`m x d`, trials under way."""
-        return self._encoded(self.pending)
-
-    def _encoded(self, params: Sequence[Mapping[str, Any]]) -> Array:
-        """As `Space.encode`, column by column; params in a history are valid."""
-        found = np.empty((len(params), self.space.dimension))
-        for block in self.space.coordinates:
-            locate = self.space[block.name].locate
-            positions = [locate(one[block.name]) for one in params]
-            if block.stop - block.start == 1:
-                found[:, block.start] = positions
-            elif positions:
-                found[:, block.start : block.stop] = [block.spread(one) for one in positions]
-        return found
+        return self.space.encode_valid(self.pending)
 
     @cached_property
-    def failed(self) -> NDArray[np.bool_]:
+    def failed(self) -> Bools:
         """`n`, whether each trial crashed or violated a limit, known or not."""
         return np.array([trial.failed_under(self.constraints) for trial in self.trials], dtype=bool)
 
@@ -82,18 +64,7 @@ class History:
 
     def first(self, count: int) -> "History":
         """The first trials alone, nothing under way."""
-        found = History(
-            self.space,
-            self.constraints,
-            self.direction,
-            self.options,
-            self.acquisition,
-            self.seed,
-            self.trials[:count],
-        )
-        if "points" in vars(self):  # already computed
-            vars(found)["points"] = self.points[:count]
-        return found
+        return replace(self, trials=self.trials[:count], pending=(), asked=0)
 
     def generator(self, *purpose: int) -> np.random.Generator:
         """A source of randomness for this suggestion."""

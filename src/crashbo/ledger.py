@@ -132,12 +132,7 @@ class Ledger:
             self._withdraw(self._still_out(params))
 
     def fail(self, params: Mapping[str, Any], error: str) -> None:
-        """Record that the program failed on a suggestion: neither a crash nor a result, and not suggested again.
-
-        Args:
-            params: the suggestion.
-            error: in words.
-        """
+        """Record that the program failed on a suggestion: neither a crash nor a result, and not suggested again."""
         with self._lock:
             self._errors[self._still_out(params)] = str(error)
 

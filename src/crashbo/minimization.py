@@ -278,18 +278,12 @@ def _outcome(said: Any, error: Any, catch: tuple[type[Exception], ...], constrai
     raise error
 
 
-def _result(optimizer: Optimizer, stopped: str) -> Result:
+def _result(optimizer: Optimizer, stopped: str, *, modelled: bool = True) -> Result:
     trials = optimizer.trials
-    return Result(
-        best=optimizer.best() if trials else None,
-        trials=trials,
-        n_crashes=sum(trial.crashed for trial in trials),
-        thresholds=optimizer.thresholds,
-        interrupted=bool(stopped),
-        optimizer=optimizer,
-        errors=optimizer.errors,
-        stopped=stopped,
-    )
+    best = optimizer.best() if trials and modelled else None
+    limits = optimizer.thresholds if modelled else {}
+    crashes = sum(trial.crashed for trial in trials)
+    return Result(best, trials, crashes, limits, bool(stopped), optimizer, optimizer.errors, stopped)
 
 
 @contextlib.contextmanager
@@ -304,19 +298,13 @@ def _with_result(optimizer: Optimizer, file: Path | None) -> Iterator[None]:
                 optimizer.save(file)
                 kept = f"; they are in {file} too"
         with contextlib.suppress(AttributeError, TypeError):  # an exception that takes no attributes
-            error.result = _result_whatever_happens(optimizer)  # type: ignore[attr-defined]
+            try:
+                result = _result(optimizer, "an error")
+            except Exception:  # the model itself may be what failed
+                result = _result(optimizer, "an error", modelled=False)
+            error.result = result  # type: ignore[attr-defined]
             error.add_note(f"crashbo: {len(optimizer.trials)} trials are finished, see `error.result`{kept}.")
         raise
-
-
-def _result_whatever_happens(optimizer: Optimizer) -> Result:
-    """The result, without a best guess if the model is what failed."""
-    try:
-        return _result(optimizer, "an error")
-    except Exception:
-        trials = optimizer.trials
-        crashes = sum(trial.crashed for trial in trials)
-        return Result(None, trials, crashes, {}, True, optimizer, optimizer.errors, "an error")
 
 
 def _forget_left_over(optimizer: Optimizer) -> None:

@@ -1,7 +1,6 @@
 """Ask and tell: the optimizer as a pure function of its settings and what it was told."""
 
 import math
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -62,26 +61,17 @@ class Optimizer(Ledger):
         super().__init__(space if isinstance(space, Space) else Space(space), settings)
         self.initial_points = [self.space.validate(params) for params in initial_points]
         for point in self.initial_points:
-            if self.space.broken(point):
-                broken = self.space.broken(point)[0]
-                raise InputError(f"`initial_points` must satisfy the space's constraints; {point} breaks {broken!r}.")
+            if rules := self.space.broken(point):
+                raise InputError(f"`initial_points` must satisfy the space's constraints; {point} breaks {rules[0]!r}.")
         self.strategy: Strategy = make_strategy(self.settings.strategy)
 
     @property
     def history(self) -> History:
         """Settings, trials and pending suggestions, frozen: what strategies decide from."""
         with self._lock:
-            return History(
-                self.space,
-                self.constraints,
-                self.direction,
-                self.options,
-                self.acquisition,
-                self.seed,
-                tuple(self._trials),
-                tuple(dict(one) for one in self._pending.values()),
-                self._asked,
-            )
+            settings = {name: value for name, value in vars(self.settings).items() if name != "strategy"}
+            pending = tuple(dict(one) for one in self._pending.values())
+            return History(self.space, **settings, trials=self.trials, pending=pending, asked=self._asked)
 
     @property
     def sign(self) -> float:
@@ -180,14 +170,15 @@ class Optimizer(Ledger):
             mean, deviation = (float(one[0]) for one in surrogate.moments(found.point[None]))
         limits = self._limits(surrogate, history)
         seen = self.best_trial
-        known = surrogate.any_cost
+        known, relation = surrogate.any_cost, surrogate.relation
+        causes = {} if relation is None else asdict(relation)
         return params, Reason(
             found.mode,
             found.value,
             found.success_probability,
             {name: limit.value for name, limit in limits.items()},
             time.perf_counter() - begin,
-            _numbers(surrogate.relation),
+            {name: value for name, value in causes.items() if value is not None},
             {name: limit.deviation for name, limit in limits.items()},
             history.sign * mean if known else None,
             deviation if known else None,
@@ -212,13 +203,9 @@ class Optimizer(Ledger):
 
     def copy(self) -> "Optimizer":
         """A copy in the same state, which need not learn again what this one has learned."""
-        with self._lock:
-            other = object.__new__(Optimizer)
-            vars(other).update(vars(self))
-            other._trials, other._pending = list(self._trials), dict(self._pending)
-            other._errors = dict(self._errors)
-            other._lock = threading.RLock()
-            return other
+        other = Optimizer.restore(self.saved)
+        other.strategy = self.strategy
+        return other
 
     def with_pending(self, params: Sequence[Mapping[str, Any]]) -> "Optimizer":
         """A copy with more pending points."""
@@ -267,9 +254,8 @@ class Optimizer(Ledger):
         """The whole state, frozen; `restore` continues exactly from here."""
         with self._lock:
             trials, pending = tuple(self._trials), tuple(self._pending.values())
-            return Saved(
-                self.space, self.settings, tuple(self.initial_points), self._asked, trials, pending, dict(self._errors)
-            )
+            points, errors = tuple(self.initial_points), dict(self._errors)
+            return Saved(self.space, self.settings, points, self._asked, trials, pending, errors)
 
     @classmethod
     def restore(cls, saved: Saved) -> "Optimizer":
@@ -312,8 +298,3 @@ def _files() -> ModuleType:
     from crashbo.studies import state_files
 
     return state_files
-
-
-def _numbers(relation: Relation | None) -> dict[str, float]:
-    known = {} if relation is None else asdict(relation)
-    return {name: value for name, value in known.items() if value is not None}

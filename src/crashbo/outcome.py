@@ -117,13 +117,7 @@ class Failure:
 
 
 class Outcome(NamedTuple):
-    """What a trial ended in, as it is kept.
-
-    Attributes:
-        objective: its cost, None if it crashed.
-        constraints: value, or None where violated; a name is missing where nothing was seen.
-        reason: of a crash, in words.
-    """
+    """What a trial ended in, as it is kept; see `Trial`."""
 
     objective: float | None
     constraints: dict[str, float | None]
@@ -131,12 +125,7 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(said: object, constraints: Sequence[Constraint]) -> Outcome:
-    """What a function's return value, or the `Crash` that it raised, means.
-
-    Args:
-        said: a cost, a mapping {"objective": .., constraint: ..}, `CRASHED`, or a `Crash`.
-        constraints: the declared ones.
-    """
+    """What a function's return value means: a cost, {"objective": .., constraint: ..}, or `CRASHED`; or its `Crash`."""
     if isinstance(said, Crash):
         return check_outcome(CRASHED, said.values, constraints, said.reason)
     values = dict(said) if isinstance(said, Mapping) else {"objective": said}

@@ -20,38 +20,23 @@ def in_notebook() -> bool:
 def progress_bar(total: int, done: int, shown: bool | None) -> Iterator[Update]:
     """Show a bar and give the function that moves it: how many are done, and a few words.
 
-    Args:
-        total: how many there will be.
-        done: so far.
-        shown: None: in a notebook, and where standard error is a terminal.
+    With `shown` None it is shown in a notebook, and where standard error is a terminal.
     """
     if shown is False:
         yield lambda done, words: None
     elif in_notebook():
-        with _notebook_bar(total, done) as update:
-            yield update
+        display: Any = importlib.import_module("IPython.display")
+        handle = display.display(display.HTML(_bar(total, done, "trials")), display_id=True)
+        yield lambda done, words: handle.update(display.HTML(_bar(total, done, words)))
     else:
-        with _terminal_bar(total, done, shown) as update:
-            yield update
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-
-@contextmanager
-def _terminal_bar(total: int, done: int, shown: bool | None) -> Iterator[Update]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not (shown or console.is_terminal)) as bar:
-        task = bar.add_task("trials", total=total, completed=done)
-        yield lambda done, words: bar.update(task, completed=done, description=words)
-
-
-@contextmanager
-def _notebook_bar(total: int, done: int) -> Iterator[Update]:
-    display: Any = importlib.import_module("IPython.display")
-    handle = display.display(display.HTML(_bar(total, done, "trials")), display_id=True)
-    yield lambda done, words: handle.update(display.HTML(_bar(total, done, words)))
+        console = Console(stderr=True)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=console, disable=not (shown or console.is_terminal)) as bar:
+            task = bar.add_task("trials", total=total, completed=done)
+            yield lambda done, words: bar.update(task, completed=done, description=words)
 
 
 def _bar(total: int, done: int, words: str) -> str:

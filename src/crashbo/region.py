@@ -9,15 +9,13 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array, Bools
 from crashbo.errors import InputError
 from crashbo.parameters import Categorical, Float, Int, Parameter, log_cells
-from crashbo.rules import Rule
+from crashbo.rules import Rule, Table
 from crashbo.sobol import sobol
 
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 _LISTED = 2**16  # points up to which a discrete space is gone through one by one
 _LOOK = 4096  # quasi-random points of a first look
 _POOL = 512  # points to come back to
@@ -44,15 +42,21 @@ class Region:
 
     def holds(self, P: Array, *, exact: bool = False) -> Bools:
         """Whether all rules hold at positions; exactly as `Space.decode` rounds them, or but for the last digit."""
-        if not len(P):
-            return np.zeros(0, dtype=bool)
-        table = _Table(self.parameters, P, exact)
+        table = self._table(P, exact=exact)
         return np.logical_and.reduce([rule.violation(table) == 0 for rule in self.rules])
 
     def broken(self, params: Mapping[str, Any]) -> list[str]:
         """The rules that params break, in words."""
-        table = _Row(self.parameters, params)
+        table = Table({name: _column(one, [params[name]]) for name, one in self.parameters.items()}, [dict(params)])
         return [str(rule) for rule in self.rules if rule.violation(table)[0] != 0]
+
+    def _table(self, P: Array, *, exact: bool = False) -> Table:
+        """The params at positions; `exact` is bit for bit what `Space.decode` gives, else rounding may differ."""
+        named = list(self.parameters.items())
+        columns = {name: _column(one, _values(one, P[:, i], exact)) for i, (name, one) in enumerate(named)}
+        each = P.tolist() if any(callable(rule.source) for rule in self.rules) else []
+        rows = [{name: one.at(at) for (name, one), at in zip(named, row, strict=True)} for row in each]
+        return Table(columns, rows)
 
     @cached_property
     def _listed(self) -> Array | None:
@@ -111,7 +115,7 @@ class Region:
 
     def _violations(self, P: Array) -> Array:
         """How far positions are from satisfying each rule, `n x r`."""
-        table = _Table(self.parameters, P)
+        table = self._table(P)
         return np.minimum(np.stack([rule.violation(table) for rule in self.rules], -1), 1e200)
 
     def _walked(self, start: Array, pool: Array, rng: np.random.Generator) -> Array:
@@ -181,47 +185,15 @@ class Region:
         return result
 
 
-class _Table:
-    """The params at positions; `exact` is bit for bit what `Space.decode` gives, else rounding may differ."""
-
-    def __init__(self, parameters: Mapping[str, Parameter], P: Array, exact: bool = False) -> None:
-        self.parameters, self.P, self.exact = parameters, P, exact
-
-    @cached_property
-    def columns(self) -> dict[str, Any]:
-        """By name, numbers as floats."""
-        named = zip(self.parameters.items(), self.P.T, strict=True)
-        return {name: _column(one, self._values(one, column)) for (name, one), column in named}
-
-    def _values(self, parameter: Parameter, column: Array) -> Any:
-        linear = isinstance(parameter, Float) and parameter.step is None and not parameter.log
-        if linear or not self.exact:
-            return _values(parameter, column)
-        return [parameter.at(one) for one in column.tolist()]
-
-    @cached_property
-    def rows(self) -> list[dict[str, Any]]:
-        """As native values."""
-        named = list(self.parameters.items())
-        return [{name: one.at(at) for (name, one), at in zip(named, row, strict=True)} for row in self.P.tolist()]
-
-
-class _Row(_Table):
-    """Params that are given."""
-
-    def __init__(self, parameters: Mapping[str, Parameter], params: Mapping[str, Any]) -> None:
-        super().__init__(parameters, np.zeros((1, len(parameters))))
-        self.rows = [dict(params)]
-        self.columns = {name: _column(one, [params[name]]) for name, one in parameters.items()}
-
-
-def _values(parameter: Parameter, column: Array) -> Any:
-    """The values at positions, as `Parameter.at` but for rounding."""
-    if isinstance(parameter, Float) and parameter.step is None:
-        if parameter.log:
-            return np.exp((1 - column) * np.log(parameter.low) + column * np.log(parameter.high))
+def _values(parameter: Parameter, column: Array, exact: bool) -> Any:
+    """The values at positions: as `Parameter.at`, or but for rounding."""
+    if isinstance(parameter, Float) and parameter.step is None and not parameter.log:
         values = parameter.low + column * (parameter.high - parameter.low)
         return np.where(column == 1.0, parameter.high, np.clip(values, parameter.low, parameter.high))
+    if exact:
+        return [parameter.at(one) for one in column.tolist()]
+    if isinstance(parameter, Float) and parameter.step is None:
+        return np.exp((1 - column) * np.log(parameter.low) + column * np.log(parameter.high))
     if isinstance(parameter, Int) and parameter.log:
         start, width = log_cells(parameter.low, parameter.size)
         return np.clip(np.rint(np.exp(start + column * width)), parameter.low, parameter.high)

@@ -6,16 +6,16 @@ Expressions are parsed, never evaluated as code: names of parameters, numbers, t
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.arrays import Array
 from crashbo.errors import InputError
 
-Array: TypeAlias = NDArray[np.float64]
 Columns: TypeAlias = Mapping[str, NDArray[Any]]
 _Value: TypeAlias = Callable[[Columns], Any]
 
@@ -30,24 +30,16 @@ _ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
 }
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
-    "min": lambda *values: np.minimum.reduce(np.broadcast_arrays(*values)),
-    "max": lambda *values: np.maximum.reduce(np.broadcast_arrays(*values)),
+    "min": lambda *values: _reduced(np.minimum, values),
+    "max": lambda *values: _reduced(np.maximum, values),
     "sqrt": np.sqrt,
     "exp": np.exp,
     "log": np.log,
     "log2": np.log2,
     "log10": np.log10,
 }
-_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.GtE,
-    ast.LtE: ast.Gt,
-    ast.Gt: ast.LtE,
-    ast.GtE: ast.Lt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
+_OPPOSITES = ((ast.Lt, ast.GtE), (ast.LtE, ast.Gt), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn))
+_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {a: b for pair in _OPPOSITES for a, b in (pair, pair[::-1])}
 _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -60,31 +52,19 @@ _LONGEST = 1000  # characters of an expression
 _DEEPEST = 50  # levels of it
 
 
-class Table(Protocol):
-    """Params, a row each."""
+class Table(NamedTuple):
+    """Params, a row each: by name, with numbers as floats, and as native values, which only functions need."""
 
-    @property
-    def columns(self) -> Columns:
-        """By name, numbers as floats."""
-        ...
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """As native values."""
-        ...
+    columns: Columns
+    rows: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One constraint between parameters.
+    """One constraint between parameters."""
 
-    Attributes:
-        source: as the user wrote it, an expression or a function.
-        measure: of a table, how far each row is from satisfying it; 0 where it does.
-    """
-
-    source: str | Callable[[dict[str, Any]], Any]
-    measure: Callable[[Table], Array]
+    source: str | Callable[[dict[str, Any]], Any]  # as the user wrote it, an expression or a function
+    measure: Callable[[Table], Array]  # of a table, how far each row is from satisfying it; 0 where it does
 
     def __str__(self) -> str:
         return self.source if isinstance(self.source, str) else getattr(self.source, "__name__", repr(self.source))
@@ -114,6 +94,10 @@ def make_rule(source: Any, names: Any) -> Rule:
         raise InputError(f"`constraints` must be expressions or functions; got {source!r}.")
 
     return Rule(source, lambda table: np.array([0.0 if source(row) else 1.0 for row in table.rows]))
+
+
+def _reduced(join: np.ufunc, values: Sequence[Any]) -> Any:
+    return join.reduce(np.broadcast_arrays(*values))
 
 
 class _Parser:
@@ -154,7 +138,7 @@ class _Parser:
             parts = [self._truth(one, wanted, depth + 1) for one in node.values]
             every = isinstance(node.op, ast.And) == wanted
             join = np.maximum if every else np.minimum
-            return lambda columns: join.reduce(np.broadcast_arrays(*(part(columns) for part in parts)))
+            return lambda columns: _reduced(join, [part(columns) for part in parts])
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return self._truth(node.operand, not wanted, depth + 1)
         if isinstance(node, ast.Compare):
@@ -164,7 +148,7 @@ class _Parser:
                 for left, kind, right in zip(sides, node.ops, sides[1:], strict=False)
             ]
             join = np.maximum if wanted else np.minimum
-            return lambda columns: join.reduce(np.broadcast_arrays(*(link(columns) for link in links)))
+            return lambda columns: _reduced(join, [link(columns) for link in links])
         if isinstance(node, ast.Name) and node.id in self.names:  # a choice of True and False
             return lambda columns: np.array([float(bool(one) != wanted) for one in columns[node.id].tolist()])
         raise self._refused("it is no comparison")
@@ -178,7 +162,7 @@ class _Parser:
             if not same:
                 raise self._refused("a list is empty")
             join = np.minimum if inside else np.maximum
-            return lambda columns: join.reduce(np.broadcast_arrays(*(one(columns) for one in same)))
+            return lambda columns: _reduced(join, [one(columns) for one in same])
         compare = _COMPARED.get(type(kind))
         if compare is None:
             raise self._refused(f"{type(kind).__name__.lower()} is not allowed")

@@ -21,16 +21,7 @@ ACQUISITIONS = ("auto", "mes", "mesco")
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything an optimizer is told beside the space.
-
-    Attributes:
-        constraints: outputs beside the objective that must stay below a limit.
-        direction: "minimize" or "maximize".
-        strategy: "default", "paper", or an object.
-        acquisition: of the paper's strategy.
-        seed: of everything random.
-        options: how to search.
-    """
+    """Everything an optimizer is told beside the space; see `Optimizer`."""
 
     constraints: tuple[Constraint, ...] = ()
     direction: Direction = "minimize"

@@ -1,46 +1,39 @@
 """The search space: named parameters and their map to the unit cube, where the models live."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from crashbo.arrays import Array
 from crashbo.errors import InputError
-from crashbo.parameters import Categorical, Float, Int, Kind, Parameter, cell_of, integer, log_cells, native
+from crashbo.parameters import Categorical, Float, Int, Kind, Parameter, integer, log_cells, native
 from crashbo.region import Region
 from crashbo.rules import make_rule
 from crashbo.sobol import sobol
 
 __all__ = ["Categorical", "Coordinates", "Float", "Int", "Parameter", "Space"]
 
-Array: TypeAlias = NDArray[np.float64]
-_TYPES: dict[str, type[Float] | type[Int] | type[Categorical]] = {
-    "float": Float,
-    "int": Int,
-    "categorical": Categorical,
-}
+_TYPES: dict[str, Any] = {one.__name__.lower(): one for one in (Float, Int, Categorical)}
 
 
 @dataclass(frozen=True)
 class Coordinates:
     """What the coordinates start, ..., stop - 1 of the unit cube stand for.
 
-    Attributes:
-        kind: "continuous"; "grid", cells of one width; "log-grid", the integers first, first + 1, ... with
-            cells from log(k - 1/2) to log(k + 1/2); "one-hot", a choice each.
-        cells: how many cells or choices; 0 for a continuum.
-        first: the first integer of a log-grid.
+    Kinds: "continuous"; "grid", cells of one width; "log-grid", the integers first, first + 1, ... with cells from
+    log(k - 1/2) to log(k + 1/2); "one-hot", a choice each.
     """
 
     name: str
     kind: Kind
     start: int
     stop: int
-    cells: int = 0
-    first: int = 0
+    cells: int = 0  # or choices; 0 for a continuum
+    first: int = 0  # integer of a log-grid
 
     def round(self, unit: Array) -> Array:
         """Move `... x (stop - start)` points to the encoding whose cell holds them."""
@@ -54,15 +47,17 @@ class Coordinates:
         integers = np.clip(np.rint(np.exp(start + unit * width)), self.first, self.first + self.cells - 1)
         return (np.log(integers) - start) / width
 
-    def spread(self, position: float) -> Array:
-        """Return the coordinates of a parameter's position in [0, 1]."""
+    def spread(self, position: ArrayLike) -> Array:
+        """Return the coordinates `... x (stop - start)` of a parameter's positions in [0, 1]."""
+        positions = np.asarray(position, dtype=np.float64)[..., None]
         if self.kind != "one-hot":
-            return np.array([position])
-        return np.asarray(np.arange(self.cells) == cell_of(position, self.cells), dtype=np.float64)
+            return positions
+        cells = np.minimum(np.floor(positions * self.cells), self.cells - 1)
+        return np.asarray(np.arange(self.cells) == cells, dtype=np.float64)
 
-    def gather(self, unit: Array) -> float:
-        """Return the position in [0, 1] that rounded coordinates stand for, the inverse of `spread`."""
-        return (int(unit.argmax()) + 0.5) / self.cells if self.kind == "one-hot" else float(unit[0])
+    def gather(self, unit: Array) -> Array:
+        """Return the positions in [0, 1] that rounded coordinates stand for, the inverse of `spread`."""
+        return (unit.argmax(-1) + 0.5) / self.cells if self.kind == "one-hot" else unit[..., 0]
 
 
 class Space(Mapping[str, Parameter]):
@@ -168,21 +163,19 @@ class Space(Mapping[str, Parameter]):
 
     def encode(self, params: Mapping[str, object]) -> Array:
         """Return the params as a point of the unit cube, shape `(dimension,)`."""
-        valid = self.validate(params)
-        unit = np.empty(self.dimension)
-        for block in self.coordinates:
-            unit[block.start : block.stop] = block.spread(self[block.name].locate(valid[block.name]))
-        return unit
+        return self.encode_valid([self.validate(params)])[0]
+
+    def encode_valid(self, params: Sequence[Mapping[str, Any]]) -> Array:
+        """Return params that are known to be valid as points of the unit cube, `n x dimension`."""
+        positions = [[parameter.locate(one[name]) for name, parameter in self.items()] for one in params]
+        return self._spread(np.array(positions).reshape(len(params), len(self)))
 
     def decode(self, unit: ArrayLike) -> dict[str, Any]:
         """Return the params at a point of the unit cube; the point is rounded to a valid one first."""
         point = self.round(unit)
         if point.ndim != 1:
             raise InputError(f"`unit` must have shape ({self.dimension},); got {point.shape}. Decode row by row.")
-        positions = dict.fromkeys(self, 0.0)
-        for block in self.coordinates:
-            positions[block.name] = block.gather(point[block.start : block.stop])
-        return self._at(positions.values())
+        return self._at(self._gather(point[None])[0].tolist())
 
     def round(self, unit: ArrayLike) -> Array:
         """Round points of the unit cube, `... x dimension`, to valid encodings of integers and choices.
@@ -206,42 +199,34 @@ class Space(Mapping[str, Parameter]):
         if self._region is None:
             return unit
         flat = unit.reshape(-1, self.dimension)
-        moved = self._region.inward(self._positions(flat))
-        return self._encoded(moved).reshape(unit.shape)
+        moved = self._region.inward(self._gather(flat))
+        return self.round(self._spread(moved)).reshape(unit.shape)
 
     def spread(self, n: int, seed: int) -> Array:
         """Return about n points all over the part of the unit cube where all constraints hold, quasi-random."""
         if self._region is None:
             return sobol(n, self.dimension, seed)
-        return self._encoded(self._region.spread(n, seed))
+        return self.round(self._spread(self._region.spread(n, seed)))
 
-    def _positions(self, points: Array) -> Array:
-        """One column per parameter, `n x len(space)`."""
-        blocks = {block.name: block for block in self.coordinates}
-        found = np.zeros((len(points), len(self)))
-        for column, name in enumerate(self):
-            if name in blocks:
-                part = points[:, blocks[name].start : blocks[name].stop]
-                hot = blocks[name].kind == "one-hot"
-                found[:, column] = (part.argmax(-1) + 0.5) / blocks[name].cells if hot else part[:, 0]
-        return found
+    def _gather(self, points: Array) -> Array:
+        """The positions of points, one column per parameter, `n x len(space)`; 0 for constants."""
+        positions, names = np.zeros((len(points), len(self))), list(self)
+        for block in self.coordinates:
+            positions[:, names.index(block.name)] = block.gather(points[:, block.start : block.stop])
+        return positions
 
-    def _encoded(self, positions: Array) -> Array:
-        """The inverse of `_positions`, rounded."""
+    def _spread(self, positions: Array) -> Array:
+        """The inverse of `_gather`."""
         points, names = np.empty((len(positions), self.dimension)), list(self)
         for block in self.coordinates:
-            column = positions[:, names.index(block.name), None]
-            cell = np.minimum(np.floor(column * block.cells), block.cells - 1)
-            hot = block.kind == "one-hot"
-            points[:, block.start : block.stop] = np.arange(block.cells) == cell if hot else column
-        return self.round(points)
+            points[:, block.start : block.stop] = block.spread(positions[:, names.index(block.name)])
+        return points
 
     def sample(self, n: int, rng: np.random.Generator) -> list[dict[str, Any]]:
         """Return n params drawn uniformly, log-uniformly on a log scale; all satisfy the constraints."""
-        if self._region is not None:
-            drawn = self._region.sample(_count(n), rng)
-            return [self._at(row) for row in drawn.tolist()]
-        return [self._at(row) for row in rng.random((_count(n), len(self))).tolist()]
+        count, region = _count(n), self._region
+        drawn = rng.random((count, len(self))) if region is None else region.sample(count, rng)
+        return [self._at(row) for row in drawn.tolist()]
 
     def sobol(self, n: int, seed: int) -> list[dict[str, Any]]:
         """Return the first n params of a scrambled Sobol sequence, spread more evenly than `sample`.
@@ -249,9 +234,9 @@ class Space(Mapping[str, Parameter]):
         With constraints, only points that satisfy them; if the sequence has too few of these, points far from each
         other.
         """
-        if self._region is not None:
-            return [self._at(row) for row in self._region.ordered(_count(n), seed).tolist()]
-        return [self._at(row) for row in sobol(_count(n), len(self), seed).tolist()]
+        count, region = _count(n), self._region
+        drawn = sobol(count, len(self), seed) if region is None else region.ordered(count, seed)
+        return [self._at(row) for row in drawn.tolist()]
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict that `json` writes and reads back without loss."""
@@ -278,10 +263,9 @@ class Space(Mapping[str, Parameter]):
             raise InputError(f"`data` must name each parameter once; got {list(parameters)}. Remove the repeated ones.")
         return cls(parameters, constraints)
 
-    def _at(self, positions: Iterable[float]) -> dict[str, Any]:
-        return {
-            name: parameter.at(position) for (name, parameter), position in zip(self.items(), positions, strict=True)
-        }
+    def _at(self, positions: Sequence[float]) -> dict[str, Any]:
+        named = zip(self.items(), positions, strict=True)
+        return {name: parameter.at(position) for (name, parameter), position in named}
 
 
 def _parameter(name: object, value: object) -> Parameter:

@@ -85,7 +85,8 @@ class Best:
 
     def __str__(self) -> str:
         doubt = "" if self.feasible else " No point is safe enough yet: this one is the most likely to succeed."
-        values = ", ".join(f"{name} = {_short(value)}" for name, value in self.params.items())
+        short = {name: f"{one:.5g}" if isinstance(one, float) else one for name, one in self.params.items()}
+        values = ", ".join(f"{name} = {one}" for name, one in short.items())
         cost = "no cost seen yet" if math.isnan(self.mean) else f"{self.mean:.6g} ± {self.std:.2g}"
         return f"{values}: {cost}, success {self.success_probability:.1%}.{doubt}"
 
@@ -94,14 +95,7 @@ class Best:
 class Saved:
     """All that makes an optimizer what it is.
 
-    Attributes:
-        space: the parameters.
-        settings: everything else it was told when it was made.
-        initial_points: suggested first, in this order.
-        asked: how many suggestions were made.
-        trials: finished ones, in the order told.
-        pending: suggestions that are out.
-        errors: in words, of those among them that ended in an error of the program itself, by number.
+    `errors` are in words, by the number of the pending suggestion that ended in an error of the program itself.
     """
 
     space: Space
@@ -111,7 +105,3 @@ class Saved:
     trials: Sequence[Trial] = ()
     pending: Sequence[Suggestion] = ()
     errors: Mapping[int, str] = field(default_factory=dict)
-
-
-def _short(value: Any) -> str:
-    return f"{value:.5g}" if isinstance(value, float) else str(value)

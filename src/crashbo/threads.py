@@ -4,9 +4,9 @@ On a machine that is busy with something else, the experiment for example, a sug
 with BLAS's default of one thread per core.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from typing import Any
 
 import scipy.linalg  # noqa: F401  (brings the libraries that are looked for)
 from threadpoolctl import ThreadpoolController
@@ -19,11 +19,6 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-@contextmanager
-def few_threads(trials: int) -> Iterator[None]:
+def few_threads(trials: int) -> AbstractContextManager[Any]:
     """Compute on one thread if there are few trials, and on as many as before otherwise."""
-    if trials > _SMALL:
-        yield
-        return
-    with _libraries().limit(limits=1):
-        yield
+    return nullcontext() if trials > _SMALL else _libraries().limit(limits=1)

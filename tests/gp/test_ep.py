@@ -12,7 +12,6 @@ from scipy.stats import norm
 from crashbo import NumericalError
 from crashbo.botorch.exact import exact_truncation
 from crashbo.gp import ep as ep_module
-from crashbo.gp import sites as sites_module
 from crashbo.gp.ep import EPResult, Labels, propagate
 from crashbo.gp.inference import Conditioned, Solution, evidence_slope, solve
 from tests.helpers import EXAMPLE1, example1_given, given_values, make_labels, matern32_matrix, random_covariance
@@ -167,10 +166,7 @@ def test_thresholds_in_a_batch_are_solved_one_by_one():
             assert np.allclose(getattr(batched, field)[i], getattr(alone, field)[0], rtol=0, atol=1e-6), field
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_covariances_in_a_batch_are_solved_one_by_one(at_once, monkeypatch):
-    if at_once:
-        monkeypatch.setattr(sites_module, "MANY", 1)
+def test_covariances_in_a_batch_are_solved_one_by_one():
     covariances = np.stack([scale * random_covariance(6, seed) for seed, scale in enumerate([0.1, 1.0, 10.0])])
     means = np.linspace(-1, 1, 18).reshape(3, 6)
     crashed = np.arange(6) % 2 == 0
@@ -271,10 +267,7 @@ def test_a_start_nearby_saves_sweeps():
     assert same(warm, cold, 1e-5)
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_an_indefinite_covariance_is_refused(at_once, monkeypatch):
-    if at_once:
-        monkeypatch.setattr(sites_module, "MANY", 0)
+def test_an_indefinite_covariance_is_refused():
     covariance = np.array([[[1.0, 20.0], [20.0, 1.0]]])
     with pytest.raises(NumericalError, match="must be positive semi-definite to double precision"):
         propagate(np.zeros((1, 2)), covariance, make_labels(np.array([False, True]), -1.0))

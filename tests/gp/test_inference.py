@@ -188,15 +188,14 @@ def test_the_posterior_of_the_limit_is_that_of_the_integral():
     X = np.array([[0.0], [1.0]])
     none = np.zeros(0, dtype=int)
     rows = Rows(X, none, none, np.zeros(0), np.arange(2), np.zeros(2, dtype=int), np.array([1.0, -1.0]))
-    at = Hyperparameters(
-        np.array([[[1e-3], [1e6]]]), np.array([[[1.0, -2.0]]]), np.ones((1, 1)), np.zeros((1, 1)), np.zeros(1)
-    )
+    mixing = np.array([[[1.0, -2.0], [0.0, 2.0]]])  # the margin, and the limit alone, which is not seen
+    at = Hyperparameters(np.array([[[1e-3], [1e6]]]), mixing, np.ones((1, 2)), np.zeros((1, 2)), np.zeros(1))
     posterior = infer(rows, at)
     weight = [quad(lambda c, k=k: c**k * norm.pdf(c, 0, 2) * norm.cdf(c) * norm.sf(c), -20, 20)[0] for k in range(3)]
     assert posterior.log_evidence[0] == pytest.approx(math.log(weight[0]), abs=0.03)
-    limit = Predictor(posterior, np.array([[[0.0, 2.0]]]))(X[:1])
-    assert limit.mean[0, 0, 0] == pytest.approx(weight[1] / weight[0], abs=1e-6)
-    assert limit.variance[0, 0, 0] == pytest.approx(weight[2] / weight[0], rel=0.1)
+    q = Predictor(posterior)(X[:1])
+    assert q.mean[0, 1, 0] == pytest.approx(weight[1] / weight[0], abs=1e-6)
+    assert q.variance[0, 1, 0] == pytest.approx(weight[2] / weight[0], rel=0.1)
 
 
 def clipped(posterior: Posterior) -> bool:

@@ -3,10 +3,9 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from crashbo.arrays import Array, Indices
+
 _MEMORY = 6  # past sweeps combined by Anderson acceleration
 _NEAR = 1.0  # mismatch at which acceleration begins
 _FAR_STEP, _NEAR_STEP = 0.8, 0.9  # of the way to the next sites
@@ -36,7 +35,7 @@ class Anderson:
         self.dx: list[Array] = []
         self.df: list[Array] = []
 
-    def keep(self, index: NDArray[np.int64]) -> None:
+    def keep(self, index: Indices) -> None:
         """Go on with some of the problems."""
         for name, value in vars(self).items():
             setattr(self, name, [one[index] for one in value] if isinstance(value, list) else value[index])
@@ -85,14 +84,10 @@ class Anderson:
         gram = turned @ scaled
         diagonal = np.einsum("bii->bi", gram)
         diagonal += 1e-10 * diagonal.max(-1, keepdims=True) + 1e-300
-        gamma = _solve(gram, turned @ (f * scale)[..., None])
+        right = turned @ (f * scale)[..., None]
+        try:
+            gamma = np.linalg.solve(gram, right)
+        except np.linalg.LinAlgError:
+            gamma = np.zeros_like(right)
         gamma[~np.isfinite(gamma)] = 0.0
-        correction: Array = ((dx + _NEAR_STEP * df) @ gamma)[..., 0]
-        return correction
-
-
-def _solve(gram: Array, right: Array) -> Array:
-    try:
-        return np.asarray(np.linalg.solve(gram, right), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        return np.zeros_like(right)
+        return ((dx + _NEAR_STEP * df) @ gamma)[..., 0]

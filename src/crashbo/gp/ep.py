@@ -5,84 +5,64 @@ exp(shift u - precision u^2 / 2) in u = f - limit, which makes them good startin
 """
 
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array, Bools, Indices
 from crashbo.gp.anderson import Anderson
-from crashbo.gp.sites import MANY, Marginals, condition_on_sites
+from crashbo.gp.sites import Marginals, condition_on_sites
 from crashbo.gp.truncation import Site, match_moments
 
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Indices = NDArray[np.int64]
 WIDTH_FLOOR = 1e-4  # smallest probit width, in standard deviations: contradicting labels at one point stay proper
 _ROUNDING_AFTER = 30  # sweeps after which rounding may be what is left of the mismatch
 
 
 @dataclass(frozen=True)
 class Labels:
-    """One-sided labels of `n` latents: f <= limit where `sign` is +1, f > limit where -1.
+    """One-sided labels of `n` latents: f <= limit where `sign` is +1, f > limit where -1."""
 
-    Attributes:
-        sign: `n`.
-        limit: `b x n`.
-        width: `b x n`, probit width; 0 is the paper's step.
-        lapse: `b x n`, probability that a trial within its limit is labelled as beyond it all the same.
-        soft: `n`, labels at or below their limit that may lapse as well; None: none.
-    """
-
-    sign: Array
-    limit: Array
-    width: Array
-    lapse: Array
-    soft: Bools | None = None
+    sign: Array  # n
+    limit: Array  # b x n
+    width: Array  # b x n, probit width; 0 is the paper's step
+    lapse: Array  # b x n, probability that a trial within its limit is labelled as beyond it all the same
+    soft: Bools | None = None  # n, labels at or below their limit that may lapse as well; None: none
 
 
 @dataclass(frozen=True)
 class EPResult:
-    """The Gaussian approximation of `b` problems, and how it was reached.
+    """The Gaussian approximation of `b` problems, and how it was reached."""
 
-    Attributes:
-        precision, shift: `b x n`, the sites, relative to the limits.
-        mean, variance: `b x n`, marginal moments.
-        gradient: `b x n`, derivative of log Z by the base mean.
-        log_partition: `b`, log Z, never above 0.
-        kept: `b x n`, probability that a label did not lapse.
-        log_mass: `b x n`, log probability of each label given all others.
-        sweeps: sweeps made.
-        change: `b`, mismatch of tilted and marginal moments at the end.
-        converged: `b`.
-    """
-
-    precision: Array
-    shift: Array
-    mean: Array
-    variance: Array
-    gradient: Array
-    log_partition: Array
-    kept: Array
-    log_mass: Array
+    precision: Array  # b x n, the sites, relative to the limits
+    shift: Array  # b x n
+    mean: Array  # b x n, marginal moments
+    variance: Array  # b x n
+    gradient: Array  # b x n, derivative of log Z by the base mean
+    log_partition: Array  # b, log Z, never above 0
+    kept: Array  # b x n, probability that a label did not lapse
+    log_mass: Array  # b x n, log probability of each label given all others
     sweeps: int
-    change: Array
-    converged: Bools
-
-    @classmethod
-    def empty(cls, b: int) -> "EPResult":
-        """Of problems without labels."""
-        none, zero = np.zeros((b, 0)), np.zeros(b)
-        return cls(none, none, none, none, none, zero, none, none, 0, zero, np.ones(b, dtype=bool))
+    change: Array  # b, mismatch of tilted and marginal moments at the end
+    converged: Bools  # b
 
     @classmethod
     def unfilled(cls, b: int, n: int) -> "EPResult":
-        """Room for the results of `b` problems with `n` labels each."""
-        one, two, three, four, five, six, seven = np.empty((7, b, n))
-        return cls(one, two, three, four, five, np.empty(b), six, seven, 0, np.empty(b), np.empty(b, dtype=bool))
+        """Room for the results of `b` problems with `n` labels each; complete if there are no labels."""
+        one, two, three, four, five, six, seven = np.zeros((7, b, n))
+        return cls(one, two, three, four, five, np.zeros(b), six, seven, 0, np.zeros(b), np.ones(b, dtype=bool))
 
     def select(self, index: Indices) -> "EPResult":
         """Some of the problems, or some of them several times."""
         chosen = {name: value[index] for name, value in vars(self).items() if name != "sweeps"}
         return replace(self, **chosen)
+
+
+class Effort(TypedDict, total=False):
+    """How EP runs; see `propagate`."""
+
+    start: tuple[Array, Array] | None
+    tolerance: float
+    max_sweeps: int
 
 
 def propagate(
@@ -112,7 +92,7 @@ def propagate(
     """
     b, n = mean.shape
     if not n:
-        return EPResult.empty(b)
+        return EPResult.unfilled(b, n)
     if start is None:
         start = np.zeros((b, n)), np.zeros((b, n))
     prior = _variances(covariance)
@@ -123,9 +103,9 @@ def propagate(
     lapse = np.broadcast_to(labels.lapse, (b, n))
     given = _Problems(mean - limit, covariance, prior, width, lapse, np.concatenate(start, -1))
     first, same = given.distinct()
-    found = _sweep(given if len(first) == b else given.select(first), labels, tolerance, max_sweeps)
-    whole = found if len(first) == b else found.select(same)
-    return replace(whole, mean=whole.mean + limit)
+    unlike = given if len(first) == b else given.select(first)
+    found = _sweep(unlike, labels, tolerance, max_sweeps).select(same)
+    return replace(found, mean=found.mean + limit)
 
 
 @dataclass(frozen=True)
@@ -148,20 +128,10 @@ class _Problems:
 
         Margins that are independent of the values pose the same problem whatever the values' hyperparameters are.
         """
-        b = len(self.mean)
-        if b == 1 or b > MANY:
-            return np.arange(b), np.arange(b)
-        small = np.concatenate([self.mean, self.prior, self.width, self.lapse, self.sites], -1)
-        places: dict[tuple[bytes, bytes], int] = {}
-        first: list[int] = []
-        same: list[int] = []
-        for i in range(b):
-            key = small[i].tobytes(), self.covariance[i].tobytes()
-            if key not in places:
-                places[key] = len(first)
-                first.append(i)
-            same.append(places[key])
-        return np.array(first), np.array(same)
+        keys = [tuple(value[i].tobytes() for value in vars(self).values()) for i in range(len(self.mean))]
+        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+        _, first, same = np.unique([places[key] for key in keys], return_index=True, return_inverse=True)
+        return first, same
 
 
 def _sweep(given: _Problems, labels: Labels, tolerance: float, max_sweeps: int) -> EPResult:
@@ -179,7 +149,8 @@ def _sweep(given: _Problems, labels: Labels, tolerance: float, max_sweeps: int) 
             done |= change <= _rounding(given.covariance, q)
         out = np.flatnonzero(done | (sweeps >= max_sweeps))
         if len(out):
-            _fill(found, left[out], out, (x, q, site, change, done))
+            for name, value in _results(x, q, site, change, done).items():
+                getattr(found, name)[left[out]] = value[out]
             if len(out) == len(left):
                 return replace(found, sweeps=sweeps)
         x = _step(accelerator, q, x, site, change)
@@ -189,16 +160,13 @@ def _sweep(given: _Problems, labels: Labels, tolerance: float, max_sweeps: int) 
             accelerator.keep(on)
 
 
-def _fill(found: EPResult, where: Indices, out: Indices, state: tuple[Array, Marginals, Site, Array, Bools]) -> None:
-    """Put down the problems that are finished, `out` of those that are left."""
-    x, q, site, change, done = state
-    n = x.shape[-1] // 2
-    raw = (site.log_mass.sum(-1) + q.log_normaliser)[out]
-    found.precision[where], found.shift[where] = x[out, :n], x[out, n:]
-    found.mean[where], found.variance[where], found.gradient[where] = q.mean[out], q.variance[out], q.gradient[out]
-    found.log_partition[where] = np.minimum(raw, 0.0)
-    found.kept[where], found.log_mass[where] = site.kept[out], site.log_mass[out]
-    found.change[where], found.converged[where] = change[out], done[out] & (raw <= 1e-6)
+def _results(x: Array, q: Marginals, site: Site, change: Array, done: Bools) -> dict[str, Array | Bools]:
+    """What `EPResult` keeps of the problems that are left."""
+    raw = site.log_mass.sum(-1) + q.log_normaliser
+    precision, shift = np.split(x, 2, -1)
+    kept = {"precision": precision, "shift": shift, "mean": q.mean, "variance": q.variance, "gradient": q.gradient}
+    kept |= {"log_partition": np.minimum(raw, 0.0), "kept": site.kept, "log_mass": site.log_mass, "change": change}
+    return kept | {"converged": done & (raw <= 1e-6)}
 
 
 def _variances(covariance: Array) -> Array:
@@ -216,15 +184,13 @@ def _mismatch(q: Marginals, site: Site) -> Array:
     kept = 1 + v * site.precision
     tilted = q.cavity_mean + v * (site.shift - site.precision * q.cavity_mean) / kept
     mean_gap = np.abs(tilted - q.mean) / np.sqrt(q.variance)
-    result: Array = np.maximum(mean_gap, np.abs(v / kept / q.variance - 1)).sum(-1)
-    return result
+    return np.maximum(mean_gap, np.abs(v / kept / q.variance - 1)).sum(-1)
 
 
 def _rounding(covariance: Array, q: Marginals) -> Array:
     """Mismatch that rounding alone can cause where opposing labels nearly coincide, `b`."""
     error = 1e-15 * (np.abs(covariance) @ np.abs(q.gradient)[..., None])[..., 0]
-    result: Array = np.minimum((error / np.sqrt(q.variance)).sum(-1), 1e-4)
-    return result
+    return np.minimum((error / np.sqrt(q.variance)).sum(-1), 1e-4)
 
 
 def _step(accelerator: Anderson, q: Marginals, x: Array, site: Site, change: Array) -> Array:

@@ -3,46 +3,34 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from crashbo.errors import NumericalError
+from crashbo.arrays import Array
 from crashbo.gp.kernel import KernelName, correlation_and_slope
-from crashbo.gp.rows import NOISE_FLOOR, Rows, weighed_gaps
+from crashbo.gp.rows import NOISE_FLOOR, Rows, factor_values, weighed_gaps
 
-Array = NDArray[np.float64]
 _LOG_2PI = math.log(2 * math.pi)
 
 
 def log_evidence_of_values(rows: Rows, theta: Array, kernel: KernelName) -> tuple[float, Array]:
-    """Log evidence of a standard GP, and its gradient by `theta`.
+    """Log evidence of a standard GP on one value per point, and its gradient.
 
     Math: (A = variance R + noise I,  b = A^-1 y,  S = (b b' - A^-1) / 2)
         log N(y; 0, A);  by A: S
 
     Args:
-        rows: one value for every point, no labels.
+        rows: values alone.
         theta: `d + 2`, logs of lengthscales, variance and noise variance.
         kernel: of the GP.
-
-    Raises:
-        NumericalError: A is not positive definite to double precision.
     """
     n, values = len(rows.X), rows.values
     precision, variance = np.exp(-2 * theta[:-2]), math.exp(theta[-2])
     noise = max(math.exp(theta[-1]), NOISE_FLOOR * variance)
     shape, fall = correlation_and_slope(rows.squared_distances(precision[None])[0], kernel)
     shape = variance * shape
-    matrix = shape.copy()
-    matrix.flat[:: n + 1] += noise
     if not n:
         return 0.0, np.zeros_like(theta)
-    factor, info = lapack.dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
-    if info:
-        raise NumericalError(
-            "the covariance of the observed values is not positive definite to double precision. "
-            "Raise the noise, or shorten the lengthscales."
-        )
+    factor = factor_values(shape, noise)
     log_det = 2 * float(np.log(factor.diagonal()).sum())
     weights, _ = lapack.dpotrs(factor, values, lower=1)
     inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)

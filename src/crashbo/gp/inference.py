@@ -3,42 +3,31 @@
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from crashbo.errors import NumericalError
-from crashbo.gp.ep import WIDTH_FLOOR, EPResult, Labels, propagate
+from crashbo.arrays import Array
+from crashbo.gp.ep import WIDTH_FLOOR, Effort, EPResult, Labels, propagate
 from crashbo.gp.kernel import correlation_and_slope
-from crashbo.gp.rows import Hyperparameters, Rows, joint_covariance, weighed_gaps
+from crashbo.gp.rows import Hyperparameters, Rows, factor_values, joint_covariance, weighed_gaps
 from crashbo.gp.sites import factor_sites
 
-Array = NDArray[np.float64]
 _LOG_2PI = math.log(2 * math.pi)
 
 
 @dataclass(frozen=True)
 class Conditioned:
-    """The labelled rows given the values, `b` times: a Gaussian, and the evidence of the values.
+    """The labelled rows given the values, `b` times: a Gaussian, and the evidence of the values."""
 
-    Attributes:
-        mean: `b x m`.
-        covariance: `b x m x m`.
-        log_evidence: `b`, log N(values; 0, K_vv + noise); the paper's log alpha.
-        factors: of K_vv + noise.
-        half: `b x k x m`, factor^-1 K_vl.
-        white: `b x k`, factor^-1 values.
-        deviation: `b x m`, prior standard deviations of the labelled rows.
-    """
-
-    mean: Array
-    covariance: Array
-    log_evidence: Array
-    factors: list[Array]
-    half: Array
-    white: Array
-    deviation: Array
+    mean: Array  # b x m
+    covariance: Array  # b x m x m
+    log_evidence: Array  # b, log N(values; 0, K_vv + noise); the paper's log alpha
+    factors: list[Array]  # of K_vv + noise
+    half: Array  # b x k x m, factor^-1 K_vl
+    white: Array  # b x k, factor^-1 values
+    deviation: Array  # b x m, prior standard deviations of the labelled rows
 
     @property
     def smallest_width(self) -> Array:
@@ -63,17 +52,8 @@ def condition_on_values(covariance: Array, values: Array, noise: Array) -> Condi
     k = noise.shape[-1]
     values = np.broadcast_to(values, (b, k))
     half, white, log_evidence = np.empty((b, k, r - k)), np.empty((b, k)), np.zeros(b)
-    factors: list[Array] = []
-    for i in range(b):
-        block = covariance[i, :k, :k].copy()
-        block.flat[:: k + 1] += noise[i]
-        factor, info = lapack.dpotrf(block.T, lower=1, clean=1, overwrite_a=1) if k else (block, 0)
-        if info:
-            raise NumericalError(
-                "the covariance of the observed values is not positive definite to double precision. "
-                "Raise the noise, or shorten the lengthscales."
-            )
-        factors.append(factor)
+    factors = [factor_values(covariance[i, :k, :k], noise[i]) for i in range(b)]
+    for i, factor in enumerate(factors):
         if k:
             stacked = np.concatenate([covariance[i, k:, :k], values[i : i + 1]])
             solved, _ = lapack.dtrtrs(factor, stacked.T, lower=1, overwrite_b=1)
@@ -92,18 +72,12 @@ class Solution:
 
     Math: with b the `weights` and G = half' half,
         E[u] = k_u' b,  Cov[u, w] = k_uw - k_u' G k_w     for any latents u, w with covariances k_u, k_w to the rows
-
-    Attributes:
-        weights: `b x r`.
-        log_evidence: `b`, of values and labels together.
-        ep: of the labels.
-        given: the labelled rows given the values.
     """
 
-    weights: Array
-    log_evidence: Array
-    ep: EPResult
-    given: Conditioned
+    weights: Array  # b x r
+    log_evidence: Array  # b, of values and labels together
+    ep: EPResult  # of the labels
+    given: Conditioned  # the labelled rows given the values
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -136,50 +110,22 @@ class Posterior(Solution):
     at: Hyperparameters
 
 
-def solve(
-    given: Conditioned,
-    labels: Labels,
-    *,
-    start: tuple[Array, Array] | None = None,
-    tolerance: float = 1e-6,
-    max_sweeps: int = 200,
-) -> Solution:
-    """Add the labels to values that were conditioned on.
-
-    Args:
-        given: see `condition_on_values`.
-        labels: of its labelled rows; widths below `given.smallest_width` count as that.
-        start, tolerance, max_sweeps: of EP.
-    """
+def solve(given: Conditioned, labels: Labels, **effort: Unpack[Effort]) -> Solution:
+    """Add the labels to values that were conditioned on; widths below `given.smallest_width` count as that."""
     resolved = replace(labels, width=np.maximum(labels.width, given.smallest_width))
-    ep = propagate(given.mean, given.covariance, resolved, start=start, tolerance=tolerance, max_sweeps=max_sweeps)
+    ep = propagate(given.mean, given.covariance, resolved, **effort)
     return Solution(_weights(given, ep), given.log_evidence + ep.log_partition, ep, given)
 
 
-def infer(
-    rows: Rows,
-    at: Hyperparameters,
-    *,
-    width: float = 0.0,
-    start: tuple[Array, Array] | None = None,
-    tolerance: float = 1e-6,
-    max_sweeps: int = 200,
-) -> Posterior:
-    """Compute the posterior and the log evidence of all rows.
-
-    Args:
-        rows: what was seen.
-        at: `b` settings of the hyperparameters.
-        width: probit width of the labels.
-        start, tolerance, max_sweeps: of EP.
-    """
+def infer(rows: Rows, at: Hyperparameters, *, width: float = 0.0, **effort: Unpack[Effort]) -> Posterior:
+    """Compute the posterior and the log evidence of all rows; `width` is the probit width of the labels."""
     given = condition_on_values(joint_covariance(rows, at), rows.values, at.row_noise(rows))
     b, m = given.mean.shape
     lapse = np.broadcast_to(at.lapse[:, None], (b, m))
     if rows.soft is not None:
         lapse = np.where(rows.soft, 0.5, lapse)
     labels = Labels(rows.sign, at.threshold[:, rows.label_output], np.full((b, m), width), lapse, rows.soft)
-    found = solve(given, labels, start=start, tolerance=tolerance, max_sweeps=max_sweeps)
+    found = solve(given, labels, **effort)
     return Posterior(found.weights, found.log_evidence, found.ep, given, rows, at)
 
 
@@ -216,7 +162,7 @@ def evidence_gradient(posterior: Posterior) -> Array:
     mixing, precision = at.mixing[0, rows.output, 0], np.square(1 / at.lengthscale[0, 0])
     slope = evidence_slope(posterior)[0]
     squared = rows.squared_distances(precision[None])
-    shape, fall = (one[0] for one in correlation_and_slope(squared, at.latents.kernels))
+    shape, fall = correlation_and_slope(squared[0], at.latents.kernels[0])
     weighed = slope * mixing[:, None] * mixing
     by_length = weighed_gaps(rows, (rows.incidence.T @ weighed @ rows.incidence * fall)[None])[0] * precision
     by_variance = (weighed * shape[rows.point[:, None], rows.point])[:k].sum()

@@ -3,24 +3,20 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr
 
+from crashbo.arrays import Array
 from crashbo.gp.truncation import truncation
 
-Array = NDArray[np.float64]
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def log_information(t: Array) -> tuple[Array, Array]:
     """Log information that a Gaussian gains from being cut at the minimum (the summand of (21)), and its derivative.
 
-    Finite for |t| up to 1e150; decreasing in t.
+    Finite for |t| up to 1e150; decreasing in t, the standard deviations by which the mean lies above the minimum.
 
     Math: log( t phi(t) / (2 Phi(t)) - log Phi(t) ),  t = (mean - minimum) / deviation
-
-    Args:
-        t: any shape, standard deviations by which the mean lies above the minimum.
     """
     hazard, excess, shrinkage = truncation(t)
     # t <= 0: t d / 2 + log(sqrt(2 pi) r), no cancellation as t -> -inf.

@@ -1,16 +1,15 @@
 """The correlation function: Matern-3/2, Matern-5/2 or RBF, with a lengthscale per coordinate."""
 
 import itertools
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array, Indices
 from crashbo.errors import InputError
 
-Array = NDArray[np.float64]
 KernelName = Literal["matern32", "matern52", "rbf"]
 Kernels = KernelName | tuple[KernelName, ...]
 CONSTANT = 1e6  # lengthscale of a latent that is constant over the unit cube
@@ -25,43 +24,30 @@ def check_kernel(name: str) -> None:
 
 
 def squared_distance(A: Array, B: Array, lengthscale: Array) -> Array:
-    """Squared distances in lengthscales, exactly 0 for equal points.
-
-    Args:
-        A, B: `m x d`, `n x d`.
-        lengthscale: `... x d`.
-
-    Returns:
-        `... x m x n`.
-    """
+    """Squared distances of points `m x d` and `n x d` in lengthscales `... x d`, `... x m x n`; 0 for equal points."""
     (m, d), n = A.shape, len(B)
     precision = np.square(1.0 / lengthscale).reshape(-1, d)
-    step = max(1, _AT_ONCE // max(1, d * n))
-    if step >= m:
-        return _weighed(A, B, precision).reshape(*lengthscale.shape[:-1], m, n)
     total = np.empty((len(precision), m, n))
+    step = max(1, _AT_ONCE // max(1, d * n))
     for i in range(0, m, step):
-        total[:, i : i + step] = _weighed(A[i : i + step], B, precision)
+        part = total[:, i : i + step]
+        part[:] = (precision @ square_gaps(A[i : i + step], B)).reshape(part.shape)
     return total.reshape(*lengthscale.shape[:-1], m, n)
-
-
-def _weighed(A: Array, B: Array, precision: Array) -> Array:
-    return np.asarray(precision @ square_gaps(A, B)).reshape(len(precision), len(A), len(B))
 
 
 def square_gaps(A: Array, B: Array) -> Array:
     """`d x (m n)`, squared differences of the coordinates of `m x d` and `n x d` points."""
     gaps = A.T[:, :, None] - B.T[:, None, :]
     gaps *= gaps
-    return np.asarray(gaps).reshape(A.shape[-1], len(A) * len(B))
+    return gaps.reshape(A.shape[-1], len(A) * len(B))
 
 
 def correlation(r2: Array, kernel: Kernels) -> Array:
     """Correlation at squared distances `r2`, any shape; one kernel, or one for every entry of the first axis."""
     if not isinstance(kernel, str):
-        return _by_kernel(r2, kernel, lambda part, name: (correlation(part, name),), 1)[0]
+        return _by_kernel(correlation, r2, kernel)
     if kernel == "rbf":
-        return np.asarray(np.exp(-0.5 * r2))
+        return np.exp(-0.5 * r2)
     value, decay = _matern_start(r2, kernel)
     value *= decay
     return value
@@ -74,20 +60,12 @@ def correlation_slope(r2: Array, kernel: Kernels) -> Array:
         dR / d x_j = -F (x_j - z_j) / lengthscale_j^2
     """
     if not isinstance(kernel, str):
-        return _by_kernel(r2, kernel, lambda part, name: (correlation_slope(part, name),), 1)[0]
-    if kernel == "rbf":
-        return np.asarray(np.exp(-0.5 * r2))
-    if kernel == "matern32":
-        return np.asarray(3 * np.exp(-np.sqrt(3 * r2)))
-    r = np.sqrt(5 * r2)
-    return np.asarray((5 / 3) * (1 + r) * np.exp(-r))
+        return _by_kernel(correlation_slope, r2, kernel)
+    return correlation_and_slope(r2, kernel)[1]
 
 
-def correlation_and_slope(r2: Array, kernel: Kernels) -> tuple[Array, Array]:
+def correlation_and_slope(r2: Array, kernel: KernelName) -> tuple[Array, Array]:
     """`correlation` and `correlation_slope`, together."""
-    if not isinstance(kernel, str):
-        value, slope = _by_kernel(r2, kernel, correlation_and_slope, 2)
-        return value, slope
     if kernel == "rbf":
         value = np.exp(-0.5 * r2)
         return value, value
@@ -106,51 +84,39 @@ def _matern_start(r2: Array, kernel: KernelName) -> tuple[Array, Array]:
     return polynomial, np.exp(np.negative(r, out=r), out=r)
 
 
-def _by_kernel(r2: Array, kernels: tuple[KernelName, ...], function: Any, results: int) -> list[Array]:
+def _by_kernel(function: Callable[[Array, Kernels], Array], r2: Array, kernels: tuple[KernelName, ...]) -> Array:
     """Apply a function of distances and kernel to the entries of each kernel."""
     if len(set(kernels)) == 1:
-        return list(function(r2, kernels[0]))
-    found = [np.empty_like(r2) for _ in range(results)]
-    begin = 0
+        return function(r2, kernels[0])
+    found, begin = np.empty_like(r2), 0
     for name, run in itertools.groupby(kernels):
         end = begin + len(list(run))
-        for target, value in zip(found, function(r2[begin:end], name), strict=True):
-            target[begin:end] = value
-        begin = end
+        found[begin:end], begin = function(r2[begin:end], name), end
     return found
 
 
 @dataclass(frozen=True)
 class Latents:
-    """The correlation functions of `b x l` latents; those that are the same are computed once.
+    """The correlation functions of `b x l` latents; those that are the same are computed once."""
 
-    Attributes:
-        lengthscale: `q x d`, of those that differ.
-        kernels: `q`.
-        place: `b x l`, which of them a latent has; -1: it is constant, its lengthscales being `CONSTANT` or above.
-    """
-
-    lengthscale: Array
-    kernels: tuple[KernelName, ...]
-    place: NDArray[np.int64]
+    lengthscale: Array  # q x d, of those that differ
+    kernels: tuple[KernelName, ...]  # q
+    place: Indices  # b x l, which of them a latent has; -1: it is constant, its lengthscales being CONSTANT or above
 
     @classmethod
     def of(cls, lengthscale: Array, kernel: Kernels) -> "Latents":
         """Of lengthscales `b x l x d` and one kernel, or one for each of the `b`."""
         b, latents, d = lengthscale.shape
         names = [kernel] * b if isinstance(kernel, str) else list(kernel)
-        constant = (lengthscale.min(-1) >= CONSTANT).tolist()
-        different: dict[tuple[KernelName, bytes], list[tuple[int, int]]] = {}
-        for i, latent in itertools.product(range(b), range(latents)):
-            if not constant[i][latent]:
-                different.setdefault((names[i], lengthscale[i, latent].tobytes()), []).append((i, latent))
+        varying = np.argwhere(~(lengthscale.min(-1) >= CONSTANT)).tolist()  # NaN is not constant
+        keys = {(i, latent): (names[i], lengthscale[i, latent].tobytes()) for i, latent in varying}
+        ordered = sorted(dict.fromkeys(keys.values()), key=lambda one: one[0])
+        numbers = {key: number for number, key in enumerate(ordered)}
         place = np.full((b, latents), -1)
-        ordered = sorted(different, key=lambda one: one[0])
-        for number, key in enumerate(ordered):
-            for i, latent in different[key]:
-                place[i, latent] = number
-        chosen = [lengthscale[different[key][0]] for key in ordered]
-        return cls(np.array(chosen).reshape(len(chosen), d), tuple(name for name, _ in ordered), place)
+        for where, key in keys.items():
+            place[where] = numbers[key]
+        different = np.array([np.frombuffer(one) for _, one in ordered]).reshape(-1, d)
+        return cls(different, tuple(name for name, _ in ordered), place)
 
     def of_latent(self, different: Array, latent: int, constant: float) -> Array:
         """`b x ...`, what belongs to one latent of `q x ...` values; `constant` where it is constant."""
@@ -160,8 +126,3 @@ class Latents:
         found = different[place]
         found[place < 0] = constant
         return found
-
-
-def spectral_shape(kernel: KernelName) -> float:
-    """Degrees of freedom over two of the spectrum, a Student t; infinity for a Gaussian."""
-    return {"matern32": 1.5, "matern52": 2.5, "rbf": math.inf}[kernel]

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array
 from crashbo.gp.inference import Posterior
 from crashbo.gp.kernel import correlation, correlation_slope, squared_distance
 
-Array = NDArray[np.float64]
 _AT_ONCE, _FEWEST = 120_000, 32  # numbers that are worked on at once, and points at least
 _SMALLEST = 1e-12  # of a predicted variance, relative to the prior's
 
@@ -23,16 +22,9 @@ class Predictor:
         covariance_op = prior_op - t_o' t_p,   t_o = sum_l mixing_ol k_l W_l'
     """
 
-    def __init__(self, posterior: Posterior, mixing: Array | None = None) -> None:
-        """Prepare.
-
-        Args:
-            posterior: to predict from.
-            mixing: `b x o x l`, other mixes of the latents to predict instead of the outputs.
-        """
+    def __init__(self, posterior: Posterior) -> None:
         self.posterior, self.at = posterior, posterior.at
-        self.mixing = self.at.mixing if mixing is None else mixing
-        self.X = posterior.rows.X
+        self.X, self.mixing = posterior.rows.X, posterior.at.mixing
         self.prior = self.mixing @ self.mixing.swapaxes(-1, -2)
         self.floor = _SMALLEST * np.einsum("boo->bo", self.prior)[..., None]
         self._last: Prediction | None = None  # of many points, which are often asked for again
@@ -81,8 +73,9 @@ class Predictor:
         if self._last is not None and np.array_equal(self._last.X, X):
             return self._last
         # A few points at a time: memory that stays in the cache is not asked for anew.
-        parts = [self._predict(X[i : i + step]).moments for i in range(0, len(X), step)]
-        mean, variance, covariance = (np.concatenate(one, -1) for one in zip(*parts, strict=True))
+        parts = [self._predict(X[i : i + step]) for i in range(0, len(X), step)]
+        names = ("mean", "variance", "covariance")
+        mean, variance, covariance = (np.concatenate([getattr(q, name) for q in parts], -1) for name in names)
         self._last = Prediction(mean, variance, covariance, self, X.copy())
         return self._last
 
@@ -117,26 +110,14 @@ class Predictor:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Moments of all outputs, `b x o x p`.
-
-    Attributes:
-        mean, variance: of each output.
-        covariance: of each output with the first.
-        predictor, X: that predicted, and where.
-        work: what `Predictor.project` found on the way; None where it was not kept.
-    """
+    """Moments of all outputs, `b x o x p`."""
 
     mean: Array
     variance: Array
-    covariance: Array
+    covariance: Array  # of each output with the first
     predictor: Predictor
-    X: Array
-    work: tuple[Array, Array] | None = None
-
-    @property
-    def moments(self) -> tuple[Array, Array, Array]:
-        """Mean, variance and covariance."""
-        return self.mean, self.variance, self.covariance
+    X: Array  # p x d
+    work: tuple[Array, Array] | None = None  # what Predictor.project found on the way; None where it was not kept
 
     def pull(self, by_mean: Array, by_variance: Array, by_covariance: Array | None = None) -> Array:
         """Gradient of a scalar per point by the points, `p x d`, summed over settings.

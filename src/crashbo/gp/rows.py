@@ -5,37 +5,28 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.linalg import lapack
 
+from crashbo.arrays import Array, Bools, Indices
+from crashbo.errors import NumericalError
 from crashbo.gp.kernel import Kernels, Latents, correlation, square_gaps, squared_distance
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 _KEPT = 1_000_000  # squared differences of coordinates
 NOISE_FLOOR = 1e-8  # smallest noise variance relative to the output's prior variance
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Values first, then labels. Each row belongs to a point and to an output.
+    """Values first, then labels. Each row belongs to a point and to an output."""
 
-    Attributes:
-        X: `n x d`, points in the unit cube.
-        value_point, value_output: `k`, where and of which output there is a value.
-        values: `k`, or `b x k` where hyperparameters come with a scaling of their own.
-        label_point, label_output: `m`, where and of which output there is a label.
-        sign: `m`, +1 at or below the output's limit, -1 above.
-        soft: `m`, labels at or below a limit that are as likely to be true as to say nothing; None: none.
-    """
-
-    X: Array
-    value_point: Indices
-    value_output: Indices
-    values: Array
-    label_point: Indices
-    label_output: Indices
-    sign: Array
-    soft: NDArray[np.bool_] | None = None
+    X: Array  # n x d, points in the unit cube
+    value_point: Indices  # k, where there is a value
+    value_output: Indices  # k, of which output
+    values: Array  # k, or b x k where hyperparameters come with a scaling of their own
+    label_point: Indices  # m, where there is a label
+    label_output: Indices  # m, of which output
+    sign: Array  # m, +1 at or below the output's limit, -1 above
+    soft: Bools | None = None  # m, labels at or below a limit that are as likely to be true as to say nothing
 
     @cached_property
     def point(self) -> Indices:
@@ -55,9 +46,7 @@ class Rows:
     @cached_property
     def incidence(self) -> Array:
         """`r x n`, 1 where a row belongs to a point."""
-        found = np.zeros((len(self.point), len(self.X)))
-        found[np.arange(len(self.point)), self.point] = 1.0
-        return found
+        return np.eye(len(self.X))[self.point]
 
     @cached_property
     def runs(self) -> list[tuple[int, slice]]:
@@ -77,7 +66,7 @@ class Rows:
         n = len(self.X)
         if self.gaps is None:
             return squared_distance(self.X, self.X, 1 / np.sqrt(precision))
-        return np.asarray(precision @ self.gaps).reshape(len(precision), n, n)
+        return (precision @ self.gaps).reshape(len(precision), n, n)
 
 
 @dataclass(frozen=True)
@@ -85,22 +74,14 @@ class Hyperparameters:
     """`b` settings of the model: outputs are linear mixes of independent latents of variance 1.
 
     Math: output_o(x) = sum_l mixing_ol latent_l(x),  latent_l ~ GP(0, correlation with lengthscale_l)
-
-    Attributes:
-        lengthscale: `b x l x d`.
-        mixing: `b x o x l`.
-        noise: `b x o`, noise variance of an output's values.
-        threshold: `b x o`, limit of an output's labels.
-        lapse: `b`, probability that a trial within its limits is labelled as beyond one.
-        kernel: of all latents; or one for each of the `b` settings.
     """
 
-    lengthscale: Array
-    mixing: Array
-    noise: Array
-    threshold: Array
-    lapse: Array
-    kernel: Kernels = "matern52"
+    lengthscale: Array  # b x l x d
+    mixing: Array  # b x o x l
+    noise: Array  # b x o, noise variance of an output's values
+    threshold: Array  # b x o, limit of an output's labels
+    lapse: Array  # b, probability that a trial within its limits is labelled as beyond one
+    kernel: Kernels = "matern52"  # of all latents; or one for each of the b settings
 
     def __len__(self) -> int:
         return len(self.lengthscale)
@@ -154,13 +135,29 @@ def _shared(latents: Latents, weight: Array, shapes: Array, rows: Rows, own: sli
     size = len(rows_own), len(rows_other)
     picked = shapes[used][:, rows_own[:, None], rows_other].reshape(len(used), size[0] * size[1])
     block = (factors[:, used] @ picked).reshape(len(weight), *size)
-    block += factors[:, -1, None, None]
-    return np.asarray(block)
+    return block + factors[:, -1, None, None]
+
+
+def factor_values(covariance: Array, noise: Array | float) -> Array:
+    """Cholesky factor of the covariance of values with their noise.
+
+    Raises:
+        NumericalError: it is not positive definite to double precision.
+    """
+    noisy, n = covariance.copy(), len(covariance)
+    noisy.flat[:: n + 1] += noise
+    factor, info = lapack.dpotrf(noisy.T, lower=1, clean=1, overwrite_a=1) if n else (noisy, 0)
+    if info:
+        raise NumericalError(
+            "the covariance of the observed values is not positive definite to double precision. "
+            "Raise the noise, or shorten the lengthscales."
+        )
+    return factor
 
 
 def weighed_gaps(rows: Rows, weights: Array) -> Array:
     """`b x d`, squared differences of the points' coordinates, summed with weights `b x n x n`."""
     if rows.gaps is not None:
-        return np.asarray(weights.reshape(len(weights), -1) @ rows.gaps.T)
+        return weights.reshape(len(weights), -1) @ rows.gaps.T
     squares = (np.square(one[:, None] - one) for one in rows.X.T)
     return np.stack([np.einsum("bmn,mn->b", weights, square) for square in squares], -1)

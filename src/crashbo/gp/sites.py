@@ -1,16 +1,13 @@
 """Gaussians times Gaussian sites: moments, cavities and normalisers, many at once."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from crashbo.arrays import Array, Indices
 from crashbo.errors import NumericalError
 
-Array = NDArray[np.float64]
-MANY = 500  # problems that are factored in one call
 _STIFF = 1e5  # precision times prior variance beyond which variances come from leave-one-out forms
 
 
@@ -37,19 +34,11 @@ def _factor(matrix: Array) -> Array:
     """Cholesky factor, in place of a matrix in LAPACK's order."""
     factor, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
     if info:
-        raise _broken()
-    return np.asarray(factor)
-
-
-def _log_det(factors: Array) -> Array:
-    return np.asarray(2 * np.log(np.einsum("baa->ba", factors)).sum(-1))
-
-
-def _broken() -> NumericalError:
-    return NumericalError(
-        "the covariance of the labelled latents must be positive semi-definite to double precision; its "
-        "factorisation broke down. Add noise or a label width, or remove near-duplicates."
-    )
+        raise NumericalError(
+            "the covariance of the labelled latents must be positive semi-definite to double precision; its "
+            "factorisation broke down. Add noise or a label width, or remove near-duplicates."
+        )
+    return factor
 
 
 def condition_on_sites(mean: Array, covariance: Array, prior: Array, precision: Array, shift: Array) -> Marginals:
@@ -76,7 +65,7 @@ def condition_on_sites(mean: Array, covariance: Array, prior: Array, precision: 
     some, tau = positive[:, active], precision[:, active]
     root, safe = np.sqrt(tau), np.where(some, tau, 1.0)
     residual = np.where(some, shift[:, active] / np.sqrt(safe) - root * mean[:, active], 0.0)
-    solved = _Solved.of(rows, active, root, residual)
+    solved = _solve(rows, active, root, residual)
     g = root * solved.back
     variance = np.maximum(prior - solved.explained, 1e-14 * prior)
     cavity_variance = variance / np.maximum(1 - precision * variance, 1e-14)
@@ -95,69 +84,21 @@ def condition_on_sites(mean: Array, covariance: Array, prior: Array, precision: 
     cavity_mean = posterior_mean - cavity_variance * gradient
     v = cavity_variance[:, active]
     local = np.log1p(tau * v) + np.square(g) * (v + np.where(some, 1 / safe, 0.0))
-    log_normaliser = 0.5 * (local.sum(-1) - solved.log_det - np.einsum("bn,bn->b", solved.white, solved.white))
+    log_det = 2 * np.log(np.einsum("baa->ba", solved.factors)).sum(-1)
+    log_normaliser = 0.5 * (local.sum(-1) - log_det - np.einsum("bn,bn->b", solved.white, solved.white))
     log_normaliser += extra - _site_mass(tilted, cavity_mean, cavity_variance)
     return Marginals(posterior_mean, variance, gradient, cavity_mean, cavity_variance, log_normaliser)
 
 
-@dataclass(frozen=True)
-class _Solved:
-    """What the factors of `B = I + S^(1/2) covariance S^(1/2)` of `b` problems give.
+class _Solved(NamedTuple):
+    """What the factors of `B = I + S^(1/2) covariance S^(1/2)` of `b` problems give."""
 
-    Attributes:
-        factors: `b x a x a`, of B, lower triangular.
-        white, back: `b x a`, factor^-1 residual, and B^-1 residual.
-        explained: `b x n`, diag(covariance S^(1/2) B^-1 S^(1/2) covariance).
-        log_det: `b`, of B.
-    """
+    factors: Array  # b x a x a, of B, lower triangular
+    white: Array  # b x a, factor^-1 residual
+    back: Array  # b x a, B^-1 residual
+    explained: Array  # b x n, diag(covariance S^(1/2) B^-1 S^(1/2) covariance)
 
-    factors: Array
-    white: Array
-    back: Array
-    explained: Array
-    log_det: Array
-
-    @classmethod
-    def of(cls, rows: Array, active: NDArray[np.int64], root: Array, residual: Array) -> "_Solved":
-        """Factor and solve.
-
-        Args:
-            rows: `b x a x n`, covariances of the active latents with all.
-            active: `a`.
-            root, residual: `b x a`.
-        """
-        b, a, n = rows.shape
-        if b > MANY:
-            return cls._at_once(rows[..., active], rows * root[..., None], root, residual)
-        # In LAPACK's order, so that it works in place: each matrix here is the transpose of what it sees.
-        stacked = np.empty((b, n + 1, a))
-        np.multiply(rows.swapaxes(-1, -2), root[:, None, :], out=stacked[:, :n])
-        stacked[:, n] = residual
-        matrices = np.multiply(stacked[:, active], root[..., None], order="C")
-        np.einsum("baa->ba", matrices)[:] += 1.0
-        back = np.empty((b, a))
-        for i in range(b):
-            factor = _factor(matrices[i].T)
-            lapack.dtrtrs(factor, stacked[i].T, lower=1, overwrite_b=1)  # in place
-            back[i] = lapack.dtrtrs(factor, stacked[i, n], lower=1, trans=1)[0]
-        factors, solved = matrices.swapaxes(-1, -2), stacked[:, :n]
-        explained, log_det = np.einsum("bna,bna->bn", solved, solved), _log_det(factors)
-        return cls(factors, stacked[:, n], back, explained, log_det)
-
-    @classmethod
-    def _at_once(cls, own: Array, scaled: Array, root: Array, residual: Array) -> "_Solved":
-        """The same for very many problems, which are small: all in one call each."""
-        try:
-            matrices = own * root[..., None] * root[:, None, :] + np.eye(own.shape[-1])
-            factors: Array = np.asarray(np.linalg.cholesky(matrices), dtype=np.float64)
-        except np.linalg.LinAlgError as error:
-            raise _broken() from error
-        solved = np.linalg.solve(factors, np.concatenate([scaled, residual[..., None]], -1))
-        white, explained = solved[..., -1], np.einsum("ban,ban->bn", solved[..., :-1], solved[..., :-1])
-        back: Array = np.asarray(np.linalg.solve(factors.swapaxes(-1, -2), white[..., None])[..., 0], dtype=np.float64)
-        return cls(factors, white, back, explained, _log_det(factors))
-
-    def inverse_diagonal(self, problems: NDArray[np.int64]) -> Array:
+    def inverse_diagonal(self, problems: Indices) -> Array:
         """diag(B^-1) of some problems, 1 for the others, `b x a`."""
         found = np.ones_like(self.white)
         for i in problems.tolist():
@@ -166,7 +107,24 @@ class _Solved:
         return found
 
 
+def _solve(rows: Array, active: Indices, root: Array, residual: Array) -> _Solved:
+    """Factor B and solve; `rows` are the covariances `b x a x n` of the active latents with all."""
+    b, a, n = rows.shape
+    # In LAPACK's order, so that it works in place: each matrix here is the transpose of what it sees.
+    stacked = np.empty((b, n + 1, a))
+    np.multiply(rows.swapaxes(-1, -2), root[:, None, :], out=stacked[:, :n])
+    stacked[:, n] = residual
+    matrices = np.multiply(stacked[:, active], root[..., None], order="C")
+    np.einsum("baa->ba", matrices)[:] += 1.0
+    back = np.empty((b, a))
+    for i in range(b):
+        factor = _factor(matrices[i].T)
+        lapack.dtrtrs(factor, stacked[i].T, lower=1, overwrite_b=1)  # in place
+        back[i] = lapack.dtrtrs(factor, stacked[i, n], lower=1, trans=1)[0]
+    explained = np.einsum("bna,bna->bn", stacked[:, :n], stacked[:, :n])
+    return _Solved(matrices.swapaxes(-1, -2), stacked[:, n], back, explained)
+
+
 def _site_mass(shift: Array, mean: Array, variance: Array) -> Array:
     """Log mass of sites exp(shift u) under their cavities, summed, `b`."""
-    result: Array = (shift * mean + 0.5 * np.square(shift) * variance).sum(-1)
-    return result
+    return (shift * mean + 0.5 * np.square(shift) * variance).sum(-1)

@@ -4,11 +4,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr
 
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from crashbo.arrays import Array, Bools
+
 _SERIES_BELOW = -30.0  # where 1 - r (r + z) starts to lose digits faster than the series
 _FLAT = 1e-16  # hazard below which a label changes nothing in double precision
 
@@ -46,19 +45,12 @@ def truncation(z: Array) -> Truncation:
 
 
 class Site(NamedTuple):
-    """The Gaussian site exp(shift u - precision u^2 / 2) that stands for one label, and its mass (all alike shaped).
+    """The Gaussian site exp(shift u - precision u^2 / 2) that stands for one label, and its mass (all alike shaped)."""
 
-    Attributes:
-        precision: never negative.
-        shift: natural mean.
-        log_mass: log probability of the label under the cavity.
-        kept: probability that the label did not lapse, given the label.
-    """
-
-    precision: Array
-    shift: Array
-    log_mass: Array
-    kept: Array
+    precision: Array  # never negative
+    shift: Array  # natural mean
+    log_mass: Array  # log probability of the label under the cavity
+    kept: Array  # probability that the label did not lapse, given the label
 
 
 def match_moments(

@@ -5,28 +5,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from crashbo.arrays import Array
 from crashbo.errors import NumericalError
 
-Array = NDArray[np.float64]
 LogPosterior = Callable[[Array], tuple[float, Array]]
 _REFUSED = 1e12  # stands for a log posterior that cannot be computed
 
 
 @dataclass(frozen=True)
 class Mode:
-    """The most probable hyperparameters found.
-
-    Attributes:
-        theta: their vector.
-        log_posterior: there, up to a constant; -inf if it could not be computed anywhere.
-        evaluations: it took.
-    """
+    """The most probable hyperparameters found."""
 
     theta: Array
-    log_posterior: float
+    log_posterior: float  # there, up to a constant; -inf if it could not be computed anywhere
     evaluations: int
 
 
@@ -42,12 +35,10 @@ def find_mode(
     """Maximise a log posterior by L-BFGS-B, remembering the best point seen.
 
     Args:
-        log_posterior: value and gradient; may raise `NumericalError` where it has none.
-        start: `p`.
-        bounds: `p` pairs.
-        iterations: at most.
-        precision: relative change of the value at which to stop.
-        steepest: largest derivative at which to stop.
+        log_posterior: value and gradient at `p` hyperparameters; may raise `NumericalError` where it has none.
+        start, bounds: `p`, and `p` pairs.
+        iterations: at most; it ends earlier where the value changes by less than `precision`, relative, or where no
+            derivative exceeds `steepest`.
     """
     best = Mode(np.asarray(start, dtype=np.float64), -math.inf, 0)
 
@@ -56,7 +47,7 @@ def find_mode(
         try:
             value, gradient = log_posterior(theta)
         except NumericalError:
-            return _REFUSED, np.zeros_like(theta)
+            value, gradient = math.nan, theta
         if not (math.isfinite(value) and np.isfinite(gradient).all()):
             return _REFUSED, np.zeros_like(theta)
         if value > best.log_posterior:
@@ -64,8 +55,6 @@ def find_mode(
         return -value, -gradient
 
     effort = {"maxiter": iterations, "ftol": precision, "gtol": steepest}
-    low, high = np.array(bounds).T
-    found = minimize(
-        negative, np.clip(best.theta, low, high), jac=True, method="L-BFGS-B", bounds=bounds, options=effort
-    )
+    inside = np.clip(best.theta, *np.array(bounds).T)
+    found = minimize(negative, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=effort)
     return Mode(best.theta, best.log_posterior, int(found.nfev))

@@ -16,11 +16,7 @@ OTHER = ""  # the name of the margin of all crashes without a margin of their ow
 
 @dataclass(frozen=True)
 class Reasons:
-    """Which margin each named reason has.
-
-    Attributes:
-        names: of the margins, in order; `OTHER` for unnamed and rare ones.
-    """
+    """Which margin each named reason has: its place in `names`, which has `OTHER` for unnamed and rare ones."""
 
     names: tuple[str, ...] = (OTHER,)
 
@@ -40,9 +36,8 @@ def choose_reasons(block: Block, reasons: Sequence[str], numbers: Numbers) -> Re
     """Give reasons margins of their own where the evidence prefers it.
 
     Math: pooled, the reason of a crash says nothing about its place: evidence of one margin times that of the counts
-    n_r
-        under a uniform Dirichlet prior, (R - 1)! prod n_r! / (N + R - 1)!;  split: evidence of all margins together, a
-        trial beyond two limits being called by either name (see `Block.rows`)
+        n_r under a uniform Dirichlet prior, (R - 1)! prod n_r! / (N + R - 1)!;  split: evidence of all margins
+        together, a trial beyond two limits being called by either name (see `Block.rows`)
 
     Args:
         block: the trials, all crashes on one margin.

@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array, Indices
 from crashbo.gp.inference import Posterior
 from crashbo.gp.rows import Rows
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class KnownSites:
         shift[:, rows.label_output, rows.label_point] = ep.shift
         return cls(precision, shift)
 
-    def select(self, index: NDArray[np.int64]) -> "KnownSites":
+    def select(self, index: Indices) -> "KnownSites":
         """Some of the posteriors."""
         return KnownSites(self.precision[index], self.shift[index])
 

@@ -8,16 +8,14 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
+from crashbo.arrays import Array, Bools, Indices
 from crashbo.gp.ep import EPResult, Labels, propagate
 from crashbo.gp.inference import Conditioned, Solution, solve
 from crashbo.learning.map import find_mode
 from crashbo.learning.priors import log_normal
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 Sites = tuple[Array, Array]
 RATE = 1e-3  # lapse rate of a relaxed label
 _AGAINST = 2.0  # log of how many times less likely than a priori the rest makes a label that is looked at
@@ -34,15 +32,12 @@ _NODES = 24  # of the integral, on each side
 class ThresholdRule:
     """How the threshold is found.
 
-    Attributes:
-        fixed: a known threshold; nothing is searched.
-        prior: mean and standard deviation of the Gaussian hyperprior (16); None is maximum likelihood (15).
-        floor: the highest value seen to hold, below which a searched threshold cannot lie. The paper has none: there a
-            noisy value may lie above the threshold while the latent one does not.
+    A searched threshold cannot lie below the `floor`, the highest value seen to hold. The paper has none: there a noisy
+    value may lie above the threshold while the latent one does not.
     """
 
-    fixed: float | None = None
-    prior: tuple[float, float] | None = None
+    fixed: float | None = None  # a known threshold; nothing is searched
+    prior: tuple[float, float] | None = None  # mean and deviation of the hyperprior (16); None: maximum likelihood (15)
     floor: float = -math.inf
 
     def with_floor(self, values: Array) -> "ThresholdRule":
@@ -75,23 +70,14 @@ class ThresholdRule:
 
 @dataclass(frozen=True)
 class ThresholdEstimate:
-    """A threshold and the posterior that belongs to it.
+    """A threshold and the posterior that belongs to it."""
 
-    Attributes:
-        threshold: may be infinite (maximum likelihood, one kind of label only).
-        solution: at `threshold`, of one problem.
-        relaxed: labels that conflict with the rest and have probably lapsed.
-        rates: `m`, lapse rates of the labels.
-        log_posterior: log evidence plus log hyperprior.
-        solves: EP solves the search took.
-    """
-
-    threshold: float
-    solution: Solution
-    relaxed: Indices
-    rates: Array
-    log_posterior: float
-    solves: int
+    threshold: float  # may be infinite (maximum likelihood, one kind of label only)
+    solution: Solution  # at threshold, of one problem
+    relaxed: Indices  # labels that conflict with the rest and have probably lapsed
+    rates: Array  # m, lapse rates of the labels
+    log_posterior: float  # log evidence plus log hyperprior
+    solves: int  # EP solves the search took
 
     @property
     def start(self) -> "ThresholdStart":
@@ -124,7 +110,7 @@ def estimate_threshold(
         sign: `m`, +1 at or below the threshold, -1 above.
         rule: fixed, maximum likelihood or MAP.
         width: probit width of the labels.
-        start: an estimate on the same rows to begin from.
+        start: of an estimate on the same rows.
     """
     rates = np.zeros(len(sign))
     best = _search(given, sign, rule, width, rates, start)
@@ -140,7 +126,7 @@ def estimate_threshold(
     return best
 
 
-def _conflicts(solution: Solution, labels: Labels) -> NDArray[np.bool_]:
+def _conflicts(solution: Solution, labels: Labels) -> Bools:
     """Labels above a limit that other rows speak against, `b x m`: candidates to be relaxed.
 
     A label that is unlikely a priori, and no less likely given the rest, is a surprise but no conflict. A crash and a
@@ -218,10 +204,6 @@ def threshold_deviation(given: Conditioned, sign: Array, rule: ThresholdRule, mo
     is integrated by the trapezoid rule on steps that widen away from the mode, as wide as the posterior itself.
 
     Math: deviation^2 = int (c - mode)^2 Z_EP(c) p(c) dc / int Z_EP(c) p(c) dc
-
-    Args:
-        given, sign, rule: as in `estimate_threshold`.
-        mode: its result; finite.
     """
     unit = float(np.sqrt(np.maximum(np.diagonal(given.covariance[0]).max(), 0.0)))
     reach = unit if rule.prior is None else max(unit, rule.prior[1])

@@ -4,12 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from crashbo.arrays import Array
 from crashbo.history import OBJECTIVE, History
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -48,21 +44,13 @@ class Relation:
 
 @dataclass(frozen=True)
 class Place:
-    """A named reason of crashes that has a place of its own.
+    """A named reason of crashes that has a place of its own."""
 
-    Attributes:
-        reason: as told.
-        count: crashes with it.
-        relation: to the objective.
-        point: `d`, the crashed trial where it is most probable.
-        probability: of that reason there.
-    """
-
-    reason: str
-    count: int
-    relation: Relation
-    point: Array
-    probability: float
+    reason: str  # as told
+    count: int  # crashes with it
+    relation: Relation  # to the objective
+    point: Array  # d, the crashed trial where it is most probable
+    probability: float  # of that reason there
 
 
 class Surrogate(Protocol):
@@ -71,30 +59,24 @@ class Surrogate(Protocol):
     @property
     def any_cost(self) -> bool:
         """Whether any trial has a cost."""
-        ...
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The objective and all constraints that have a model."""
-        ...
 
     def moments(self, X: Array, output: str = OBJECTIVE) -> tuple[Array, Array]:
         """Mean and standard deviation of an output at `p x d`, in its own units."""
-        ...
 
     def success(self, X: Array, output: str | None = None) -> Array:
         """Probability at `p x d` that nothing fails, or that the given output does not."""
-        ...
 
     @property
     def limits(self) -> Mapping[str, Limit]:
         """The limits of all outputs that have one."""
-        ...
 
     @property
     def relation(self) -> Relation | None:
         """How crashes are related to the objective; None while there are no data to tell."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -133,15 +115,12 @@ class Score(Protocol):
     @property
     def mode(self) -> str:
         """The mode, as in `Suggested`."""
-        ...
 
     def __call__(self, X: Array) -> Array:
         """At `p x d`."""
-        ...
 
     def gain(self, X: Array) -> Array | None:
         """The score without the price of failures; None if the strategy has none."""
-        ...
 
 
 class Strategy(Protocol):
@@ -149,16 +128,12 @@ class Strategy(Protocol):
 
     def suggest(self, history: History) -> Suggested:
         """The next point to try."""
-        ...
 
     def guess(self, history: History) -> Guess:
         """The best guess."""
-        ...
 
     def surrogate(self, history: History) -> Surrogate:
         """The models of all outputs; the history has at least one trial."""
-        ...
 
     def score(self, history: History) -> Score:
         """The score that the next suggestion maximises, for pictures."""
-        ...

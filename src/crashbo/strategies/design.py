@@ -3,11 +3,9 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array
 from crashbo.history import History
-
-Array = NDArray[np.float64]
 
 
 def initial_count(history: History) -> int:

@@ -1,17 +1,7 @@
 """What models say about crashes, in words."""
 
-from typing import Protocol, runtime_checkable
-
 from crashbo.space import Space
 from crashbo.strategies.base import Limit, Place, Relation, Surrogate
-
-
-@runtime_checkable
-class Placing(Protocol):
-    """Models that tell named reasons of crashes apart."""
-
-    def places(self) -> list[Place]: ...
-
 
 # A kind is named from this probability on, if there are as many crashes and costs. On draws 0 to 149 of the suite, on
 # which it was chosen (`python -m benchmarks.relation --draws 150`), it is right in 83 % of 30 cases after 20 trials
@@ -21,12 +11,7 @@ _CLEAR, _LEAST = 0.99, 3
 
 
 def describe_relation(relation: Relation | None, direction: str = "minimize") -> str:
-    """Say what crashes have to do with the objective, and how sure that is.
-
-    Args:
-        relation: as probabilities; None while unknown.
-        direction: of the optimization.
-    """
+    """Say what crashes have to do with the objective, and how sure that is; the relation is None while unknown."""
     if relation is None:
         return "It is not known yet what crashes have to do with the objective."
     bad, good = ("high", "low") if direction == "minimize" else ("low", "high")
@@ -52,12 +37,9 @@ def describe_limit(limit: Limit) -> str:
 def describe_places(surrogate: Surrogate, space: Space, direction: str = "minimize") -> list[str]:
     """Say which named reasons of crashes have a place of their own, where, and how sure that is.
 
-    Args:
-        surrogate: any; only those with `places` know named reasons.
-        space: the parameters.
-        direction: of the optimization.
+    Only surrogates with `places` know named reasons.
     """
-    found = surrogate.places() if isinstance(surrogate, Placing) else []
+    found: list[Place] = getattr(surrogate, "places", list)()
     said = []
     for place in found:
         values = space.decode(place.point).items()

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array
 from crashbo.gp.inference import Posterior, condition_on_values, evidence_gradient, infer
 from crashbo.gp.rows import NOISE_FLOOR, Rows, joint_covariance
 from crashbo.history import History
@@ -23,7 +23,6 @@ from crashbo.numbers import NUMBERS
 from crashbo.strategies.averaged import Averaged, Memory, Output, output_block, trials_key
 from crashbo.strategies.base import Limit
 
-Array = NDArray[np.float64]
 _HYPERPRIOR = (0.0, 5.0)  # of the threshold, on standardised values: wide
 _THRESHOLDS = (-50.0, 50.0)
 _HEADROOM = 0.3  # of the first threshold tried, above the highest standardised value
@@ -31,17 +30,11 @@ _HEADROOM = 0.3  # of the first threshold tried, above the highest standardised 
 
 @dataclass(frozen=True, kw_only=True)
 class GPCR(Output):
-    """The Gaussian q(f) of equations (10) and (14), with its threshold.
+    """The Gaussian q(f) of equations (10) and (14), with its threshold."""
 
-    Attributes:
-        point: hyperparameters of the value.
-        rule: how the threshold was found; the threshold is counted in prior standard deviations of the value.
-        estimate: of it.
-    """
-
-    point: ValuePoint
-    rule: ThresholdRule
-    estimate: ThresholdEstimate
+    point: ValuePoint  # hyperparameters of the value
+    rule: ThresholdRule  # in prior standard deviations of the value
+    estimate: ThresholdEstimate  # in these too
 
     @property
     def posterior(self) -> Posterior:
@@ -90,12 +83,7 @@ class GPCR(Output):
 
 
 def fit(block: Block, point: ValuePoint) -> GPCR:
-    """Estimate the threshold, then infer; a label that conflicts with the rest is relaxed where it stands.
-
-    Args:
-        block: the trials; at most one margin, the value itself.
-        point: hyperparameters of the value.
-    """
+    """Estimate the threshold, then infer; a label that conflicts with the rest is relaxed where it stands."""
     rows = block.rows(point.warp(block.values))
     scale = math.exp(0.5 * point.theta[-2])
     at = block.with_threshold(point.theta[None], np.zeros(1), point.kernel)
@@ -149,13 +137,7 @@ def learn(block: Block) -> ValuePoint:
 
 
 def log_evidence(block: Block, rows: Rows, logs: Array, threshold: float) -> tuple[float, Array]:
-    """Log evidence of a GPCR, and its gradient.
-
-    Args:
-        block, rows: the trials, and their rows as they are modelled.
-        logs: `d + 2`, as in `log_value_prior`; the gradient is by these, and by the threshold.
-        threshold: in units of the values.
-    """
+    """Log evidence of a GPCR, and its gradient, `d + 3`: by `logs` as in `log_value_prior`, and by the threshold."""
     scale = math.exp(0.5 * logs[-2])
     at = block.with_threshold(logs[None], np.array([threshold / scale]), "matern52")
     posterior = infer(rows, at, tolerance=1e-5, max_sweeps=100)

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crashbo.gp.kernel import KernelName, correlation, spectral_shape, squared_distance
+from crashbo.arrays import Array
+from crashbo.gp.kernel import KernelName, correlation, squared_distance
 from crashbo.strategies.maximise import sobol
 from crashbo.strategies.paper.model import GPCR
 from crashbo.strategies.paper.virtual import Round
 
-Array = NDArray[np.float64]
+_SPECTRA = {"matern32": 1.5, "matern52": 2.5}  # half the degrees of freedom of a Student t; an RBF's is Gaussian
 
 
 @dataclass(frozen=True)
@@ -21,21 +21,14 @@ class Paths:
 
     Math: f(x) = phi(x)' w + k(x, X) G (f_prior(X) moved to the posterior),  phi random Fourier features
 
-    Attributes:
-        frequencies, phases: `m x d`, `m`, common to all functions.
-        weights: `s x m`.
-        X: `n x d`, the trials.
-        update: `s x n`, weights of the covariances with the trials.
-        lengthscale: `d`.
-        kernel: of the model.
     """
 
-    frequencies: Array
-    phases: Array
-    weights: Array
-    X: Array
-    update: Array
-    lengthscale: Array
+    frequencies: Array  # m x d, common to all functions
+    phases: Array  # m
+    weights: Array  # s x m
+    X: Array  # n x d, the trials
+    update: Array  # s x n, weights of the covariances with the trials
+    lengthscale: Array  # d
     kernel: KernelName
 
     def __call__(self, X: Array) -> Array:
@@ -60,8 +53,7 @@ def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator)
     """
     X, deviation, lengthscale = model.posterior.rows.X, model.deviation, model.posterior.at.lengthscale[0, 0]
     frequencies = rng.standard_normal((features, X.shape[-1]))
-    shape = spectral_shape(model.point.kernel)
-    if math.isfinite(shape):  # a Matern spectrum is a Student t: a Gaussian over the root of a chi-squared
+    if shape := _SPECTRA.get(model.point.kernel):  # a Student t is a Gaussian over the root of a chi-squared
         frequencies /= np.sqrt(rng.gamma(shape, 1 / shape, (features, 1)))
     frequencies /= lengthscale
     phases = rng.uniform(0, 2 * math.pi, features)

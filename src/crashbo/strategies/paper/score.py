@@ -4,29 +4,24 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from crashbo.arrays import Array
 from crashbo.gp.information import log_information
 from crashbo.gp.prediction import Prediction
 from crashbo.gp.truncation import truncation
 from crashbo.strategies.averaged import Output
 from crashbo.strategies.paper.model import PaperModels
 
-Array = NDArray[np.float64]
 _CERTAIN = 1e3  # standard deviations below a limit beyond which nothing changes
 
 
 def log_mes(mean: Array, deviation: Array, minima: Array) -> tuple[Array, Array, Array]:
     """Log of equation (21), and its derivatives by mean and deviation, `p` each.
 
-    Noise-free, as printed.
+    Noise-free, as printed; mean and deviation are those of the objective, `p`, given `S` samples of the minimum.
 
     Math: log (1 / S) sum_i [ t_i phi(t_i) / (2 Phi(t_i)) - log Phi(t_i) ],  t_i = (mean - minimum_i) / deviation = -z_i
-
-    Args:
-        mean, deviation: `p`, of the objective.
-        minima: `S`, samples of the minimum.
     """
     t = (mean - minima[:, None]) / deviation
     each, slope = log_information(t)
@@ -54,16 +49,11 @@ class PaperScore:
     """What equation (20) maximises: mES times the probability that all constraints hold, or that of success alone.
 
     The objective's own crashes are absorbed by its model; mES is not multiplied with their probability.
-
-    Attributes:
-        models: with pending trials believed to return their mean.
-        mode: "mes", "mesco", or "success".
-        minima: `S`, samples of the minimum, constrained for mESCO; None while success alone counts.
     """
 
-    models: PaperModels
-    mode: str = "success"
-    minima: Array | None = None
+    models: PaperModels  # with pending trials believed to return their mean
+    mode: str = "success"  # "mes", "mesco", or "success"
+    minima: Array | None = None  # S, samples of the minimum, constrained for mESCO; None while success alone counts
 
     def __call__(self, X: Array) -> Array:
         return np.exp(self.log(X))

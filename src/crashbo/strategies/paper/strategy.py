@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array
 from crashbo.history import History
 from crashbo.strategies.averaged import Memory, model_all
 from crashbo.strategies.base import Guess, Suggested
@@ -17,7 +17,6 @@ from crashbo.strategies.paper.pathwise import PathwiseMinimum
 from crashbo.strategies.paper.score import PaperScore
 from crashbo.strategies.paper.virtual import VirtualMinimum
 
-Array = NDArray[np.float64]
 _STEPS = 200  # virtual evaluations of a local search, at least
 _STRICT = 1e3  # prior standard deviations of cost per log of success probability that a guess misses
 _EFFORT = Effort(starts=6, iterations=40, evaluations=120, precision=1e-9)
@@ -86,12 +85,7 @@ def _lowest_mean(success: PaperScore, points: Array, rounding: Rounding, least: 
 
 @dataclass(frozen=True)
 class Decision:
-    """From the models to what is maximised, for one suggestion.
-
-    Attributes:
-        history: everything so far.
-        known: the models, without pending trials.
-    """
+    """From the models, which do not know pending trials, to what is maximised, for one suggestion."""
 
     history: History
     known: PaperModels

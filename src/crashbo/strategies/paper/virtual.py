@@ -6,14 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.optimize import minimize
 
+from crashbo.arrays import Array
 from crashbo.gp.kernel import correlation, squared_distance
 from crashbo.strategies.paper.model import GPCR
 
-Array = NDArray[np.float64]
 Round = Callable[[Array], Array]
 
 
@@ -105,10 +104,7 @@ class _Search:
                 raise _SpentError
             before = x.copy()
 
-        constraints = [
-            {"type": "ineq", "fun": lambda x, i=i: -self._at(x)[i], "jac": lambda x, i=i: -self._slope(x)[i]}
-            for i in range(1, len(self.functions))
-        ]
+        held = {"type": "ineq", "fun": lambda x: -self._at(x)[1:], "jac": lambda x: -self._slope(x)[1:]}
         with suppress(_SpentError):
             minimize(
                 lambda x: self._at(x)[0],
@@ -116,7 +112,7 @@ class _Search:
                 jac=lambda x: self._slope(x)[0],
                 method="SLSQP",
                 bounds=[(0.0, 1.0)] * len(start),
-                constraints=constraints,
+                constraints=[held] if len(self.functions) > 1 else [],
                 callback=check,
                 options={"maxiter": evaluations, "ftol": 1e-12},
             )
@@ -193,15 +189,10 @@ class VirtualMinimum:
     def __call__(
         self, objective: GPCR, constraints: Sequence[GPCR], count: int, rng: np.random.Generator, valid: Round
     ) -> Array:
-        """`count` samples, in units of the objective's scaling.
+        """`count` samples, in units of the objective's scaling; `valid` rounds points to valid ones.
 
-        Args:
-            objective: its model.
-            constraints: their models; a sample must lie at or below each one's threshold. Where no such point is found,
-                the sample is the objective where they are broken least.
-            count: how many.
-            rng: source of randomness.
-            valid: rounds points to valid ones.
+        A sample must lie at or below each constraint's threshold. Where no such point is found, it is the objective
+        where they are broken least.
         """
         return np.array([self._one(objective, constraints, rng, valid) for _ in range(count)])
 
