@@ -113,24 +113,24 @@ def main() -> None:
     arguments = parser.parse_args()
     versions = programs(arguments.former)
     rows = []
+    if not arguments.json:
+        heads = f"{'wall s: least':>14}{'median':>8}{'cpu s: least':>14}{'median':>8}"
+        print(f"{'command':<9}{'study':<13}{'version':<14}{heads}")
     with tempfile.TemporaryDirectory() as folder:
         oldest = list(versions.values())[-1]  # later versions open its studies
         studies = [make_study(Path(folder), oldest, constrained=one) for one in (False, True)]
         for name in arguments.commands:
             for study in [None] if name == "help" else studies:
-                found = compare(name, study, versions, arguments.runs)
                 where = "" if study is None else study.stem
-                rows += [{"command": name, "study": where, "version": v, **summary(t)} for v, t in found.items()]
+                for version, times in compare(name, study, versions, arguments.runs).items():
+                    figures = summary(times)
+                    rows.append({"command": name, "study": where, "version": version, **figures})
+                    if not arguments.json:
+                        wall = f"{figures['wall_least']:14.3f}{figures['wall_median']:8.3f}"
+                        processor = f"{figures['processor_least']:14.3f}{figures['processor_median']:8.3f}"
+                        print(f"{name:<9}{where:<13}{version:<14}{wall}{processor}", flush=True)
     if arguments.json:
         print(json.dumps(rows, indent=2))
-        return
-    print(
-        f"{'command':<9}{'study':<13}{'version':<14}{'wall s: least':>14}{'median':>8}{'cpu s: least':>14}{'median':>8}"
-    )
-    for row in rows:
-        figures = f"{row['wall_least']:14.3f}{row['wall_median']:8.3f}"
-        figures += f"{row['processor_least']:14.3f}{row['processor_median']:8.3f}"
-        print(f"{row['command']:<9}{row['study']:<13}{row['version']:<14}{figures}")
 
 
 if __name__ == "__main__":
