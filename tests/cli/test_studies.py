@@ -277,6 +277,14 @@ def test_several_studies_want_a_name(call: Call) -> None:
     assert "There are several studies in crashbo.db. It has: a, b. Say one with --study." in ran.err
 
 
+def test_of_several_studies_the_one_of_the_usual_name_is_taken(call: Call) -> None:
+    for name in ("a", "crashbo"):
+        call("new", "--float", "x", 0, 1, "--study", name)
+    ran = call("status")
+    assert ran.code == 0
+    assert "Study 'crashbo' in crashbo.db" in ran.out
+
+
 def test_a_file_that_is_no_database(call: Call, tmp_path: Path) -> None:
     (tmp_path / "crashbo.db").write_text("kp,kd\n1,2\n" * 200)
     for command in (("status",), ("tell", 0, 1), ("new", "--float", "x", 0, 1)):

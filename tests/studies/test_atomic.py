@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from optuna.exceptions import UpdateFinishedTrialError
 
 from crashbo.errors import CrashBOError
-from crashbo.integrations.optuna.internals import study_id
+from crashbo.integrations.optuna.internals import study_id, trial_id
 from crashbo.integrations.optuna.transactions import CREATED, writer
 from crashbo.studies import recording
 from crashbo.studies.asking import ask
@@ -287,6 +288,19 @@ def test_many_at_once_into_a_journal_file(tmp_path: Path) -> None:
     to, at = writer(study.inner), study_id(study.inner)
     assert to.create_all(at, trials[:1], "cut") == [6]  # as if it had been cut short
     assert to.create_all(at, trials, "cut") == [6, 7]
+
+
+def test_marks_are_written_together_and_over_older_ones(study: Study) -> None:
+    number = asked(study)
+    trial, to = study.trial(number), writer(study.inner)
+    to.mark(trial_id(trial), {"crashbo:mode": "other", "new": [1]})
+    to.mark(trial_id(trial), {})
+    assert study.trial(number).user_attrs == {**trial.user_attrs, "crashbo:mode": "other", "new": [1]}
+    recording.tell(study, number, 1.0, {"reach": 1.0})
+    before = study.trial(number).user_attrs
+    with pytest.raises(UpdateFinishedTrialError, match="already finished"):
+        to.mark(trial_id(trial), {"new": 2})
+    assert study.trial(number).user_attrs == before
 
 
 def test_two_imports_at_once_number_their_trials_one_by_one(study: Study, tmp_path: Path) -> None:

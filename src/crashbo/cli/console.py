@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from crashbo.cli.options import StorageOption, StudyOption
+from crashbo.cli.options import StorageOption, StudyOption, stay
 from crashbo.errors import InputError
 
 HostOption = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets other machines connect.")]
@@ -40,6 +40,7 @@ def console(
     study: StudyOption = None,
 ) -> None:
     """Open a study as a web page: take suggestions, enter results, press CRASHED, watch the model learn."""
+    stay()
     try:
         from crashbo.console.server import Address, is_open, serve
     except ImportError as error:

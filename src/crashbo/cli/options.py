@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 import contextlib
+import gc
 import json
 import os
 import sys
@@ -115,6 +116,11 @@ def split_values(option: str, text: str) -> list[str]:
         shape = "NAME LOW HIGH" if _LENGTHS[option] == 3 else "NAME A,B,..."
         raise typer.BadParameter(f"{option} takes {shape}; got {' '.join(values) or 'nothing'}.")
     return values
+
+
+def stay() -> None:
+    """Look for garbage more often than other commands do: this one may run for days."""
+    gc.set_threshold(50_000)
 
 
 def say(text: str) -> None:

@@ -26,6 +26,7 @@ from crashbo.cli.options import (
     UnitOption,
     print_json,
     say,
+    stay,
 )
 from crashbo.cli.studies import MaximizeOption, SeedChoice, SpaceOption, define
 from crashbo.errors import InputError
@@ -71,6 +72,7 @@ def run(
     Its last line of output is the cost, or a line of JSON: {"objective": 0.7, "reach": 11.2}. It also finds its
     parameters in CRASHBO_KP and CRASHBO_PARAMS. A non-zero exit, a signal or a timeout is a crash.
     """
+    stay()
     options = {"risk": risk, "crash_budget": crash_budget}
     definition = define(space, floats, logscale, ints, choices, constraints, maximize, seed, units, options, strategy)
     codes = _codes(transient_exit)

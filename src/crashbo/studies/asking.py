@@ -144,13 +144,14 @@ def _new_trial(study: Study, worker: Mapping[str, Any]) -> optuna.Trial:
             if writer(study.inner).begin(trial_id(waiting), Beginning({WORKER: dict(worker)})):
                 return live_trial(study.inner, trial_id(waiting))
         marked = optuna.trial.create_trial(state=TrialState.RUNNING, user_attrs={WORKER: dict(worker)})
-        made = writer(study.inner).create(study_id(study.inner), marked, new_key())
-        study.inner.get_trials(deepcopy=False)  # Optuna's cache must know a trial before its params are written
-        return live_trial(study.inner, made)
+        return live_trial(study.inner, writer(study.inner).create(study_id(study.inner), marked, new_key()))
 
 
 def _wait_for_turn(study: Study, number: int, watch: Watch) -> None:
-    """Return when every lower trial that is running knows what it tries."""
+    """Return when every lower trial that is running knows what it tries.
+
+    This reads all trials at least once: Optuna's cache must know a trial before its params are written.
+    """
     before: set[tuple[int, int]] = set()
     since, pause = time.monotonic(), _SHORTEST
     while True:

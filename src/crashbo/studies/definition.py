@@ -103,9 +103,8 @@ def to_attributes(definition: Definition) -> dict[str, Any]:
     return found | ({DEFAULTS: dict(definition.defaults)} if definition.defaults else {})
 
 
-def read(study: "optuna.Study") -> Definition:
-    """Read the definition of a study made by `crashbo new`."""
-    marks = study.user_attrs
+def read(study: "optuna.Study", marks: Mapping[str, Any]) -> Definition:
+    """Read the definition of a study made by `crashbo new` from its user attributes."""
     if marks.get(FORMAT) != _FORMAT:
         what = "no CrashBO space" if FORMAT not in marks else f"format {marks[FORMAT]!r}, from a newer version"
         raise InputError(f"`study` must be made by `crashbo new`; {study.study_name!r} has {what}.")

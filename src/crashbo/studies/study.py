@@ -147,9 +147,10 @@ def _opened(place: Place, quick: bool) -> Study:
                 f"`study` must have one objective; {place.study!r} has {len(inner.directions)}. Combine them into one "
                 "cost, or make some of them constraints."
             )
-        if definitions.FORMAT not in inner.user_attrs:
+        marks = inner.user_attrs
+        if definitions.FORMAT not in marks:
             return Study(place, inner, *plain.infer_definition(inner))
-        return Study(place, inner, definitions.read(inner))
+        return Study(place, inner, definitions.read(inner, marks))
 
 
 def load(storage: Any, name: str, place: Place | None = None) -> optuna.Study:
@@ -185,10 +186,13 @@ def _light_sampler() -> optuna.samplers.BaseSampler:
 
 def only_study(place: Place, storage: Any) -> str:
     """The name of the only study of a storage, or of the one with the usual name."""
+    with contextlib.suppress(KeyError):
+        storage.get_study_id_from_name(DEFAULT_STUDY)
+        return DEFAULT_STUDY  # whatever others there are; listing them takes longer
     names = optuna.get_all_study_names(storage)
     if len(names) == 1:
         return str(names[0])
-    if DEFAULT_STUDY in names or not names:
+    if not names:
         return DEFAULT_STUDY
     raise StudyError(f"There are several studies in {place}. {_listed(storage)} Say one with --study.")
 

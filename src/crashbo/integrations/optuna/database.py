@@ -85,6 +85,22 @@ class Database:
 
         return self._run(work)
 
+    def mark(self, trial_id: int, marks: Mapping[str, Any]) -> None:
+        from optuna.storages._rdb import models
+        from sqlalchemy import insert
+
+        def work(session: Any) -> None:
+            trial = models.TrialModel.find_or_raise_by_id(trial_id, session, for_update=True)
+            self.storage.check_trial_is_updatable(trial_id, trial.state)
+            rows = models.TrialUserAttributeModel
+            there = session.query(rows).filter(rows.trial_id == trial_id, rows.key.in_(list(marks)))
+            there.delete(synchronize_session=False)
+            new = [{"trial_id": trial_id, "key": key, "value_json": json.dumps(one)} for key, one in marks.items()]
+            if new:
+                session.execute(insert(rows), new)
+
+        self._run(work)
+
     def create(self, study_id: int, trial: FrozenTrial, key: str) -> int:
         from optuna.storages._rdb import models
 

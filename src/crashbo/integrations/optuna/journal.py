@@ -19,6 +19,7 @@ from crashbo.integrations.optuna.transactions import (
     Update,
     create_all_plainly,
     create_plainly,
+    mark_plainly,
     outdated,
 )
 
@@ -80,6 +81,9 @@ class Journal:
             marks = {**beginning.marks, CREATED: beginning.key}
             append([*_mark_logs(trial_id, marks), *params, (Op.SET_TRIAL_STATE_VALUES, state)])
         return True
+
+    def mark(self, trial_id: int, marks: Mapping[str, Any]) -> None:
+        mark_plainly(self.storage, trial_id, marks)
 
     def create(self, study_id: int, trial: FrozenTrial, key: str) -> int:
         """Store a whole trial, in one line; two processes that use one key at the same moment are not told apart."""

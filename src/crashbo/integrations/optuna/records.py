@@ -116,14 +116,15 @@ def read(study: optuna.Study, *, learn_from: Learn = True, pruned: str = "estima
     if pruned not in PRUNED_CHOICES:
         raise InputError(f"`pruned` must be one of {list(PRUNED_CHOICES)}; got {pruned!r}.")
     trials = all_trials(study)
-    changes = corrections(study)
+    attributes = study_attributes(study)
+    changes = _corrections_in(attributes)
     retried = {number for one in trials for number in one.system_attrs.get("retry_history", [])}
 
     def counts(trial: FrozenTrial) -> bool:
         return trial.number not in retried and (learn_from(trial) if callable(learn_from) else learn_from)
 
     records = [read_one(trial, changes.get(trial.number, ()), counts, pruned) for trial in trials]
-    defaults = study_attributes(study).get(DEFAULTS)
+    defaults = attributes.get(DEFAULTS)
     if defaults:
         records = [_filled(record, defaults) for record in records]
     if any(record.status == "pruned" for record in records):
@@ -169,8 +170,12 @@ def corrections(study: optuna.Study) -> dict[int, list[dict[str, Any]]]:
     Raises:
         InputError: if something else stands where they should.
     """
+    return _corrections_in(study_attributes(study))
+
+
+def _corrections_in(attributes: Mapping[str, Any]) -> dict[int, list[dict[str, Any]]]:
     found = {}
-    for key, entries in study_attributes(study).items():
+    for key, entries in attributes.items():
         if key.startswith(CORRECTION):
             number = key.removeprefix(CORRECTION)
             if not number.isdigit() or not isinstance(entries, list) or not all(map(_is_entry, entries)):

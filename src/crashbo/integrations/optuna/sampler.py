@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial
 from crashbo.errors import InputError, NumericalError
 from crashbo.integrations.optuna.branches import choose, find_branch
 from crashbo.integrations.optuna.history import make_optimizer, settings_in
-from crashbo.integrations.optuna.internals import set_system_attribute, set_user_attribute, study_attributes
+from crashbo.integrations.optuna.internals import set_system_attribute, study_attributes, trial_id
 from crashbo.integrations.optuna.offers import Offer, ask, beliefs, rivals, skipped, within
 from crashbo.integrations.optuna.outputs import outputs_of
 from crashbo.integrations.optuna.paths import Path, find_paths, heard, next_path, relative_space, settings_for
@@ -39,6 +39,7 @@ from crashbo.integrations.optuna.space import (
     infer_largest,
     translate,
 )
+from crashbo.integrations.optuna.transactions import writer
 from crashbo.optimizer import Optimizer
 from crashbo.options import Options
 from crashbo.outcome import Constraint
@@ -173,16 +174,17 @@ class CrashBOSampler(BaseSampler):
         return replace(best, params=translation.outward(best.params))
 
     def _translation(self, study: optuna.Study, records: Sequence[Record]) -> Translation:
-        space = self._declared(study) or infer(records) or infer_largest(records)
+        attributes = study_attributes(study)
+        space = self._declared(attributes) or infer(records) or infer_largest(records)
         if not space:
             raise InputError("`study` must have a trial with parameters first; got none. Run one.")
-        return self._translated(study, space)
+        return self._translated(attributes, space)
 
-    def _translated(self, study: optuna.Study, space: Mapping[str, BaseDistribution]) -> Translation:
-        return translate(space, self._rules if self._space else declared_constraints(study_attributes(study)))
+    def _translated(self, attributes: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> Translation:
+        return translate(space, self._rules if self._space else declared_constraints(attributes))
 
-    def _declared(self, study: optuna.Study) -> Distributions:
-        return self._space or declared(study_attributes(study))
+    def _declared(self, attributes: Mapping[str, Any]) -> Distributions:
+        return self._space or declared(attributes)
 
     def _read(self, study: optuna.Study) -> list[Record]:
         return read(study, learn_from=self._learn_from, pruned=self._prune_as)
@@ -211,18 +213,20 @@ class CrashBOSampler(BaseSampler):
         """
         self._refuse_many_objectives(study)
         known = relative_space if self._independent_sampler is None else infer
-        return self._declared(study) or known(self._others(study, trial))
+        return self._declared(study_attributes(study)) or known(self._others(study, trial))
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Suggest all parameters together that the trial is expected to have."""
         self._refuse_many_objectives(study)
-        translation = self._translated(study, search_space) if search_space else None
+        attributes = study_attributes(study)
+        translation = self._translated(attributes, search_space) if search_space else None
+        is_declared = bool(self._declared(attributes))
         with self._lock:
             records, claimed, skip = self._others(study, trial), False, 0
             for _ in range(_ROUNDS):
-                offer = self._offer(study, trial, records, translation, skip)
+                offer = self._offer(study, trial, records, translation, skip, is_declared)
                 self._publish(study, trial, offer, translation, claimed)
                 claimed = offer.retry_of is not None
                 known, records = records, self._others(study, trial)
@@ -230,8 +234,8 @@ class CrashBOSampler(BaseSampler):
                 if not same:
                     break
                 skip = sum(rival.number < trial.number for rival in same)
-            for name, value in offer.beliefs.items():
-                set_user_attribute(study, trial, f"crashbo:{name}", value)
+            marks = {f"crashbo:{name}": value for name, value in offer.beliefs.items()}
+            writer(study).mark(trial_id(trial), marks)
             return dict(offer.params)
 
     def sample_independent(
@@ -307,6 +311,7 @@ class CrashBOSampler(BaseSampler):
         records: Sequence[Record],
         translation: Translation | None,
         skip: int,
+        is_declared: bool,
     ) -> Offer:
         """What to try: what the user enqueued, else a transient trial again, else what the model says.
 
@@ -315,7 +320,7 @@ class CrashBOSampler(BaseSampler):
         """
         given = trial.system_attrs.get("fixed_params", {})
         space = {} if translation is None else translation.distributions
-        branches = [] if self._declared(study) else find_paths(records, space)
+        branches = [] if is_declared else find_paths(records, space)
         fixed = within(given, space)
         fitting = [one for one in branches if one.fits(fixed)] or branches or ([translation] if translation else [])
         if given and (not fitting or any(len(fixed) == len(one.distributions) for one in fitting)):

@@ -78,6 +78,9 @@ class Writer(Protocol):
     def begin(self, trial_id: int, beginning: Beginning) -> bool:
         """Start a trial of the queue; False if somebody else did."""
 
+    def mark(self, trial_id: int, marks: Mapping[str, Any]) -> None:
+        """Write user attributes on an unfinished trial."""
+
     def create(self, study_id: int, trial: FrozenTrial, key: str) -> int:
         """Store a whole trial and return its id; the one that is there already if the key is."""
 
@@ -148,6 +151,9 @@ class _Plain:
             self.storage.set_trial_param(trial_id, name, distribution.to_internal_repr(value), distribution)
         return True
 
+    def mark(self, trial_id: int, marks: Mapping[str, Any]) -> None:
+        mark_plainly(self.storage, trial_id, marks)
+
     def create(self, study_id: int, trial: FrozenTrial, key: str) -> int:
         return create_plainly(self.storage, study_id, trial, key)
 
@@ -187,6 +193,12 @@ def create_all_plainly(storage: Any, study_id: int, trials: Sequence[FrozenTrial
             there[one] = storage.get_trial(made).number
         numbers.append(int(there[one]))
     return numbers
+
+
+def mark_plainly(storage: Any, trial_id: int, marks: Mapping[str, Any]) -> None:
+    """Write user attributes one after the other."""
+    for key, value in marks.items():
+        storage.set_trial_user_attr(trial_id, key, value)
 
 
 def keys_of(key: str, count: int) -> list[str]:
