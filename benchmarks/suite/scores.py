@@ -29,7 +29,7 @@ class Score:
         method, trial: of the score.
         geometric_mean, median, percentile_90: of normalised regret.
         mean_rank: among the methods, 1 the best, ties averaged.
-        crashes_asked: share of crashed trials after the shared design, up to the trial; NaN without any.
+        crashes_asked: share of crashes among the trials that the method suggested, up to the trial; NaN without any.
         crashes: share of crashed trials, the design included.
         without_success: runs in which nothing had succeeded yet.
     """
@@ -183,7 +183,7 @@ def render(report: Report) -> str:
         "median",
         "90 %",
         "mean rank",
-        "crashes after the design",
+        "crashes of suggestions",
         "in all",
         "no success",
     ]

@@ -14,7 +14,7 @@ from tests.learning.data import integrate, make_block, small_block
 SETS = [(0, 8, 1, "own"), (1, 8, 1, "high"), (4, 10, 2, "own"), (5, 10, 2, "high")]
 
 
-def _errors(output: Output, truth: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
+def errors(output: Output, truth: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
     mean, deviation, success = truth
     m, s = output.moments(points)
     gaps = np.abs(m - mean) / deviation, np.abs(np.log(s / deviation)), np.abs(output.success(points) - success)
@@ -27,9 +27,9 @@ def test_the_average_agrees_with_brute_force_integration_and_the_mode_does_not()
     for seed, n, d, relation in SETS:
         block = small_block(seed, n, d, relation)
         truth = integrate(block, points[:, :d])
-        averaged.append(_errors(Output(weigh(learn(block), block)), truth, points[:, :d]))
+        averaged.append(errors(Output(weigh(learn(block), block)), truth, points[:, :d]))
         mode = replace(NUMBERS, most_models=1)
-        single.append(_errors(Output(weigh(learn(block, mode), block)), truth, points[:, :d]))
+        single.append(errors(Output(weigh(learn(block, mode), block)), truth, points[:, :d]))
     mean, spread, success = np.mean(averaged, 0)
     assert mean < 0.15  # of a standard deviation
     assert spread < 0.4  # of log standard deviations: off by less than a factor of 1.5
