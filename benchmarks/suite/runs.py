@@ -41,8 +41,9 @@ def run_one(key: Key, trials: int | None = None) -> list[Row]:
 def run_method(key: Key, problem: Problem, method: Method, trials: int | None = None) -> list[Row]:
     """The rows of a method that is made already.
 
-    The shared design is told first, unless the method starts on its own. Then the method is asked for a trial whenever fewer than its workers are
-    out. Durations of trials are drawn evenly between 0.5 and 1.5, so with several workers trials end in mixed order.
+    The shared design is told first, unless the method starts on its own. Then the method is asked for a trial whenever
+    fewer than its workers are out. Durations of trials are drawn evenly between 0.5 and 1.5, so with several workers
+    trials end in mixed order.
     """
     seed = key[2]
     budget = min(problem.budget, trials or problem.budget)

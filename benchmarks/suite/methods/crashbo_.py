@@ -14,7 +14,8 @@ class CrashBO:
     """`crashbo.Optimizer` with its defaults, told a cost or a crash and nothing else.
 
     It starts as its users have it, with fewer trials of the same Sobol sequence than the shared design, unless
-    `own_start` is false. `numbers` are hand-set numbers that differ from the defaults, further keywords are options that do.
+    `own_start` is false. `numbers` are hand-set numbers that differ from the defaults, further keywords are options
+    that do.
     """
 
     def __init__(
