@@ -1,6 +1,6 @@
 """What every hand-set number of the default strategy does when it is halved and doubled, on tuning draws.
 
-    python -m benchmarks.sensitivity [--draws 0-59] [--trials 20] [--out benchmarks/results/sensitivity.json]
+    python -m benchmarks.sensitivity [--draws 0-59] [--trials 20] [--only price_step,debts]
 
 Prints, for each number, the geometric mean over the draws of regret relative to the default's, and its standard error
 as a factor. Finished settings are kept in the file; the same command goes on where it stopped.
@@ -109,6 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", default="0-59")
     parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--only", help="Numbers with commas; all if not given.")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/sensitivity.json"))
     asked = parser.parse_args()
     console = Console(stderr=True)
@@ -125,7 +126,10 @@ def main() -> None:
 
     base = measured("default", {})
     table = Table("number", "halved", "standard error", "doubled", "standard error")
+    only = asked.only.split(",") if asked.only else None
     for name, changes in settings().items():
+        if only is not None and name.split(",")[0] not in only:
+            continue
         pair = [
             relative(measured(f"{name} {word}", one), base)
             for word, one in zip(("halved", "doubled"), changes, strict=True)

@@ -106,7 +106,7 @@ def test_workers_hold_several_trials_at_a_time(monkeypatch):
     most, out = [0], []
 
     class Fake:
-        workers, success_probability, ask_times = 4, 0.5, None
+        workers, own_start, success_probability, ask_times = 4, False, 0.5, None
 
         def ask(self):
             out.append(len(out))

@@ -75,7 +75,8 @@ def test_samples_have_the_covariance_between_points_and_outputs(model: CostAndMa
     torch.testing.assert_close(single[:2, :2], expected[:2, :2])
 
 
-@pytest.mark.filterwarnings("ignore:Optimization failed in `gen_candidates_scipy`")  # BoTorch then tries again
+# Costs are exact: at the optimum the variance is of the size of rounding errors, and a line search of BoTorch may end.
+@pytest.mark.filterwarnings("ignore:Optimization failed:RuntimeWarning")
 def test_a_constrained_acquisition_of_botorch_stays_out_of_the_disk(model: CostAndMargin) -> None:
     _, cost, crashed = trials()
     score = qLogExpectedImprovement(
