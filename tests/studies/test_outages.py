@@ -240,6 +240,18 @@ def test_a_run_goes_on_when_there_is_room_again(small_disk: Path) -> None:
     assert [record.status for record in study.records()] == ["finished"] * 2
 
 
+def test_nobody_waits_for_a_programs_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from crashbo.studies import running
+    from crashbo.studies.programs import Program
+
+    study, ended, in_time = make_study(tmp_path), threading.Event(), []
+    monkeypatch.setattr(running, "put_mark", lambda *mark: in_time.append(ended.wait(60)))
+    finished = lambda asked, ending: ended.set() if ending else None  # noqa: E731
+    running.Runner(study, Program(("echo", "{x}")), trials=1, notice=finished).run()
+    assert in_time == [True]
+    assert [record.status for record in study.records()] == ["finished"]
+
+
 def test_what_is_kept_for_another_study_is_left_alone(tmp_path: Path) -> None:
     study = make_study(tmp_path)
     ask(study)

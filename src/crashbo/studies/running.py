@@ -47,6 +47,7 @@ class Runner:
     warn: Callable[[str], None] = lambda line: None
     _stop: threading.Event = field(default_factory=threading.Event)
     _done: threading.Event = field(default_factory=threading.Event)
+    _started: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _watch: Watch = field(default_factory=Watch)
     _marks: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -77,6 +78,7 @@ class Runner:
             except KeyboardInterrupt:
                 self.interrupt()
         self._done.set()
+        self._started.set()
         for thread in [beats, *threads]:
             thread.join()
         if self._problem is not None:
@@ -152,7 +154,7 @@ class Runner:
                 self.study.definition,
                 asked,
                 stop=self._stop,
-                started=lambda pid: self._mark(asked.number, {"child": child_mark(pid)}),
+                started=lambda pid: self._has_started(asked.number, pid),
             )
         except BaseException as error:
             self._store(asked, Ending("transient", reason=str(error)), room)
@@ -186,17 +188,19 @@ class Runner:
             self._marks.pop(asked.number, None)
         room.discard()
 
-    def _mark(self, number: int, more: Mapping[str, Any]) -> None:
-        mark = self._marks.get(number)
-        if mark is not None:
-            mark.update(more)
-            put_mark(self.study, number, mark)
+    def _has_started(self, number: int, pid: int) -> None:
+        """Have a program's number written down, by the thread of the beats: who watches it does not wait for that."""
+        self._marks[number]["child"] = child_mark(pid)
+        self._started.set()
 
     def _beat(self) -> None:
-        """Show other machines that this one is alive."""
-        while not self._done.wait(BEAT_SECONDS):
+        """Show other machines that this one is alive, and which programs it runs."""
+        while not self._done.is_set():
+            self._started.wait(BEAT_SECONDS)
+            self._started.clear()
             for number, mark in list(self._marks.items()):
-                self._mark(number, {"beat": mark["beat"] + 1})
+                mark["beat"] += 1
+                put_mark(self.study, number, mark)
 
 
 def record_ending(study: Study, number: int, ending: Ending, key: str | None = None) -> None:
