@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Score = Callable[[Array], Array]
 Slope = Callable[[Array], tuple[Array, Array]]
+_CELLS, _STEPS = 64, 33  # integers that are all tried, and steps of a ladder elsewhere
+_NEXT = np.array([-3, -2, -1, 1, 2, 3])[:, None]  # integers next to one of many
 _NEAR = np.array([0.003, 0.02, 0.1]).reshape(3, 1, 1)  # distances from the trials that a search looks at too
 
 
@@ -95,7 +97,8 @@ def maximise(
     """Maximise a score over the unit cube.
 
     A look at given points, then L-BFGS-B from the best of them, all together; discrete coordinates are rounded inside
-    the score, so gradients move the continuous ones, and a final hill climb changes coordinates one at a time.
+    the score, so gradients move the continuous ones; a hill climb then changes parameters one at a time, and gradients
+    follow it.
 
     Args:
         score: `p x d` to `p`.
@@ -113,7 +116,11 @@ def maximise(
     scores = np.concatenate([_evaluate(score, refined, allowed), values[top]])
     winner = int(scores.argmax())
     best = Maximum(candidates[winner], float(scores[winner]))
-    best = _climb(score, rounding, best, allowed) if rounding else best
+    if rounding:
+        best = _climb(score, rounding, best, allowed)
+        refined = rounding(_ascend(slope, best.point[None], rounding, effort))
+        value = float(_evaluate(score, refined, allowed)[0])
+        best = _climb(score, rounding, Maximum(refined[0], value), allowed) if value > best.value else best
     return _wander(score, rounding, best, allowed) if rounding.constrained else best
 
 
@@ -153,20 +160,27 @@ def _ascend(slope: Slope, start: Array, rounding: Rounding, effort: Effort) -> A
     return np.clip(found.x.reshape(shape), 0.0, 1.0)
 
 
-def _climb(
-    score: Score, rounding: Rounding, best: Maximum, allowed: Callable[[Array], Bools] | None, steps: int = 33
-) -> Maximum:
-    """Improve by changing one coordinate at a time, as long as that helps."""
-    ladder = np.linspace(0.0, 1.0, steps)
+def _climb(score: Score, rounding: Rounding, best: Maximum, allowed: Callable[[Array], Bools] | None) -> Maximum:
+    """Improve by changing one parameter at a time, as long as that helps."""
     for _ in range(10):
-        d = len(best.point)
-        moved = np.repeat(best.point[None], d * steps, 0)
-        for axis in range(d):
-            moved[axis * steps : (axis + 1) * steps, axis] = ladder
-        moved = rounding(moved)
+        moved = rounding(_moves(best.point, rounding.space))
         values = _evaluate(score, moved, allowed)
         winner = int(values.argmax())
         if values[winner] <= best.value + 1e-9 * abs(best.value):
             break
         best = Maximum(moved[winner], float(values[winner]))
     return best
+
+
+def _moves(point: Array, space: Space) -> Array:
+    """A point with one parameter changed: to every choice, to all integers if they are few, or along a ladder."""
+    moved = []
+    for one in space.coordinates:
+        few = 0 < one.cells <= _CELLS
+        ladder = one.spread((np.arange(one.cells) + 0.5) / one.cells if few else np.linspace(0.0, 1.0, _STEPS))
+        if one.kind in ("grid", "log-grid") and not few:
+            ladder = np.concatenate([ladder, point[one.start] + _NEXT / one.cells])
+        rows = np.repeat(point[None], len(ladder), 0)
+        rows[:, one.start : one.stop] = ladder
+        moved.append(rows)
+    return np.clip(np.concatenate(moved), 0.0, 1.0)
