@@ -96,16 +96,18 @@ def _in_turn(todo: Sequence[Key], trials: int | None) -> Iterator[Finished]:
 
 
 def _side_by_side(todo: Sequence[Key], trials: int | None, workers: int) -> Iterator[Finished]:
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _one_thread, max_tasks_per_child=_RUNS_PER_PROCESS) as pool:
-        futures: list[Future[Finished]] = [pool.submit(_attempt, key, trials) for key in todo]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        except BrokenProcessPool as error:
-            raise InputError("`workers` must fit into memory; one was killed. Run again to go on.") from error
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    """Runs in several processes; new ones after some runs. (`max_tasks_per_child` may wait for ever in Python 3.11.)"""
+    context, some = multiprocessing.get_context("spawn"), workers * _RUNS_PER_PROCESS
+    for begin in range(0, len(todo), some):
+        with ProcessPoolExecutor(workers, context, _one_thread) as pool:
+            futures: list[Future[Finished]] = [pool.submit(_attempt, key, trials) for key in todo[begin : begin + some]]
+            try:
+                for future in as_completed(futures):
+                    yield future.result()
+            except BrokenProcessPool as error:
+                raise InputError("`workers` must fit into memory; one was killed. Run again to go on.") from error
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _attempt(key: Key, trials: int | None) -> Finished:
