@@ -245,9 +245,16 @@ def test_nobody_waits_for_a_programs_mark(tmp_path: Path, monkeypatch: pytest.Mo
     from crashbo.studies.programs import Program
 
     study, ended, in_time = make_study(tmp_path), threading.Event(), []
-    monkeypatch.setattr(running, "put_mark", lambda *mark: in_time.append(ended.wait(60)))
+    begun = tmp_path / "begun"
+
+    def put_mark(*mark: object) -> None:
+        begun.touch()
+        in_time.append(ended.wait(60))
+
+    monkeypatch.setattr(running, "put_mark", put_mark)
     finished = lambda asked, ending: ended.set() if ending else None  # noqa: E731
-    running.Runner(study, Program(("echo", "{x}")), trials=1, notice=finished).run()
+    program = Program(("sh", "-c", f"until test -e '{begun}'; do sleep 0.01; done; echo {{x}}"))
+    running.Runner(study, program, trials=1, notice=finished).run()
     assert in_time == [True]
     assert [record.status for record in study.records()] == ["finished"]
 

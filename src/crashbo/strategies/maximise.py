@@ -176,9 +176,9 @@ def _moves(point: Array, space: Space) -> Array:
     """A point with one parameter changed: to every choice, to all integers if they are few, or along a ladder."""
     moved = []
     for one in space.coordinates:
-        few = 0 < one.cells <= _CELLS
+        few = one.kind == "one-hot" or 0 < one.cells <= _CELLS
         ladder = one.spread((np.arange(one.cells) + 0.5) / one.cells if few else np.linspace(0.0, 1.0, _STEPS))
-        if one.kind in ("grid", "log-grid") and not few:
+        if one.cells and not few:
             ladder = np.concatenate([ladder, point[one.start] + _NEXT / one.cells])
         rows = np.repeat(point[None], len(ladder), 0)
         rows[:, one.start : one.stop] = ladder
