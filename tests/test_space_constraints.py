@@ -94,6 +94,12 @@ def test_what_satisfies_them_stays_where_it_is():
     assert free.broken({"a": 0.9, "b": 0.9}) == []
 
 
+def test_a_large_discrete_space_is_not_gone_through():
+    space = Space({f"n{i}": Int(1, 256) for i in range(8)}, ["n0 < n1"])  # 256**8 is 0 in 64 bits
+    assert space.size == 256**8
+    assert all(space.broken(params) == [] for params in space.sobol(4, 0))
+
+
 @pytest.mark.parametrize(
     ("parameters", "constraints"),
     [

@@ -3,15 +3,16 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, get_args
 
 from crashbo.errors import InputError
 from crashbo.gp.kernel import KernelName, check_kernel
 from crashbo.outcome import is_number
 
 CrashModel = Literal["auto", "absorb", "separate", "coupled"]
-_CRASHES = ("auto", "absorb", "separate", "coupled")
+_CRASHES = get_args(CrashModel)
 _SAMPLERS = ("pathwise", "virtual")
+_COUNTS = {"initial": 1, "samples": 1, "starts": 1, "raw": 1, "crash_budget": 0, "n_trials": 1}  # and the least
 
 
 @dataclass(frozen=True)
@@ -80,13 +81,11 @@ class Options:
     raw: int = 512
 
     def __post_init__(self) -> None:
-        for name, least, optional in _COUNTS:
-            value = getattr(self, name)
-            if value is None and optional:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                rule = f"an integer >= {least}" + " or None" * optional
-                raise InputError(f"`{name}` must be {rule}; got {value!r}.")
+        for name, least in _COUNTS.items():
+            value, optional = getattr(self, name), getattr(Options, name) is None
+            whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
+            if not whole and not (value is None and optional):
+                raise InputError(f"`{name}` must be an integer >= {least}{' or None' * optional}; got {value!r}.")
         if not (is_number(self.delta) and 0 < self.delta < 1):
             raise InputError(f"`delta` must lie between 0 and 1; got {self.delta!r}.")
         if not (is_number(self.risk) and 0 < self.risk <= 1):
@@ -111,13 +110,3 @@ class OptionKeywords(TypedDict, total=False):
     sampler: str
     starts: int
     raw: int
-
-
-_COUNTS = (
-    ("initial", 1, True),
-    ("samples", 1, False),
-    ("starts", 1, False),
-    ("raw", 1, False),
-    ("crash_budget", 0, True),
-    ("n_trials", 1, True),
-)

@@ -97,10 +97,8 @@ class Trial:
     def failed_under(self, constraints: Sequence[Constraint]) -> bool:
         """Whether it crashed, a constraint was violated, or a value lies beyond a known limit."""
         limits = {one.name: one.threshold for one in constraints if one.threshold is not None}
-        broken = (
-            value is not None and name in limits and value > limits[name] for name, value in self.constraints.items()
-        )
-        return self.failed or any(broken)
+        values = ((name, value) for name, value in self.constraints.items() if value is not None)
+        return self.failed or any(value > limits.get(name, math.inf) for name, value in values)
 
 
 @dataclass(frozen=True)
@@ -171,13 +169,11 @@ def why_no_cost(objective: object) -> str | None:
     Raises:
         InputError: if it is neither.
     """
-    if objective is CRASHED:
-        return ""
     value = as_scalar(objective)
     if _number("objective", value, CRASHED) is not None:
         return None
-    if value is None:
-        return "no cost"
+    if value is None or value is CRASHED:
+        return "no cost" if value is None else ""
     return f"cost {value}" if isinstance(value, float) and not math.isfinite(value) else "cost beyond 1e100"
 
 

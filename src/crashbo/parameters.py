@@ -2,14 +2,15 @@
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from crashbo.arrays import Array
 from crashbo.errors import InputError
 
 Value: TypeAlias = bool | int | float | str | None
@@ -59,13 +60,7 @@ class Float:
     def check(self, name: str, value: object) -> float:
         """Return the value as a float of this range; refuse any other."""
         number = real(name, value)
-        _check_inside(name, number, self.low, self.high)
-        if self.step is None:
-            return number
-        nearest = self.at(self.locate(number))
-        if not math.isclose(number, nearest, rel_tol=1e-12, abs_tol=1e-8 * self.step):
-            raise InputError(_off_grid(name, number, self.low, self.step, nearest))
-        return nearest
+        return float(_nearest(self, name, number, max(1e-12 * abs(number), 1e-8 * (self.step or 0.0))))
 
     def locate(self, value: float) -> float:
         """Return the position of a value in [0, 1]; a grid value lies in the middle of its cell."""
@@ -122,12 +117,7 @@ class Int:
 
     def check(self, name: str, value: object) -> int:
         """Return the value as an int of this range; refuse any other."""
-        number = integer(name, value)
-        _check_inside(name, number, self.low, self.high)
-        if (number - self.low) % self.step:
-            nearest = self.at(self.locate(number))
-            raise InputError(_off_grid(name, number, self.low, self.step, nearest))
-        return number
+        return int(_nearest(self, name, integer(name, value), 0.0))
 
     def locate(self, value: int) -> float:
         """Return the position of a value in [0, 1], inside its cell."""
@@ -151,6 +141,8 @@ class Categorical:
     Numbers are compared by value, but differ from bools: 1 and 1.0 are the same choice, 1 and True are not.
     """
 
+    kind: ClassVar[Kind] = "one-hot"
+    """How the models see it."""
     choices: Sequence[Value]
     _keys: tuple[tuple[bool, Value], ...] = field(init=False, repr=False)
 
@@ -158,20 +150,14 @@ class Categorical:
         if isinstance(self.choices, str) or not isinstance(self.choices, Sequence) or not self.choices:
             raise InputError(f"`choices` must be a list of at least one choice; got {self.choices!r}. List the values.")
         choices = tuple(native(choice) for choice in self.choices)
-        for choice in choices:
-            if type(choice) not in _PLAIN or (isinstance(choice, float) and not math.isfinite(choice)):
-                raise InputError(
-                    f"`choices` must be None, bools, finite numbers or strings; got {choice!r}. Name it by a string."
-                )
+        for one in choices:
+            if type(one) not in _PLAIN or (isinstance(one, float) and not math.isfinite(one)):
+                rule = "None, bools, finite numbers or strings"
+                raise InputError(f"`choices` must be {rule}; got {one!r}. Name it by a string.")
         keys = tuple(_key(choice) for choice in choices)
         if len(set(keys)) < len(keys):
             raise InputError(f"`choices` must be unique; got {list(choices)}. Remove the repeated ones.")
         _set(self, choices=choices, _keys=keys)
-
-    @property
-    def kind(self) -> Kind:
-        """How the models see it."""
-        return "one-hot"
 
     @property
     def size(self) -> int:
@@ -195,6 +181,12 @@ class Categorical:
 
 
 Parameter: TypeAlias = Float | Int | Categorical
+
+
+def params_at(parameters: Mapping[str, Parameter], positions: Array) -> list[dict[str, Any]]:
+    """Return the values of all parameters at positions, `n x len(parameters)`."""
+    named = list(parameters.items())
+    return [{name: one.at(at) for (name, one), at in zip(named, row, strict=True)} for row in positions.tolist()]
 
 
 def _set(instance: object, **attributes: object) -> None:
@@ -242,13 +234,15 @@ def _check_range(low: float, high: float, log: bool, step: float | None) -> None
         raise InputError(f"`step` must be left out on a log scale; got {step}. Drop one of the two.")
 
 
-def _check_inside(name: str, value: float, low: float, high: float) -> None:
+def _nearest(parameter: Float | Int, name: str, value: float, tolerance: float) -> float:
+    """The parameter's value next to one that must lie in its range and, off the grid, no further than a tolerance."""
+    low, high, step = parameter.low, parameter.high, parameter.step
     if not low <= value <= high:
         raise InputError(f"`{name}` must lie in [{low}, {high}]; got {value}. Stay inside, or widen the space.")
-
-
-def _off_grid(name: str, value: float, low: float, step: float, nearest: float) -> str:
-    return f"`{name}` must be {low} plus a multiple of {step}; got {value}. The nearest is {nearest}."
+    nearest = value if step is None else parameter.at(parameter.locate(value))  # type: ignore[arg-type]
+    if abs(value - nearest) > tolerance:
+        raise InputError(f"`{name}` must be {low} plus a multiple of {step}; got {value}. The nearest is {nearest}.")
+    return nearest
 
 
 def _exact(value: float) -> Decimal:
@@ -258,6 +252,11 @@ def _exact(value: float) -> Decimal:
 def cell_of(position: float, cells: int) -> int:
     """Return which of the cells that share [0, 1] evenly holds the position."""
     return min(int(position * cells), cells - 1)
+
+
+def cells_of(positions: Array, cells: float | Array) -> Array:
+    """The same for arrays."""
+    return np.minimum(np.floor(positions * cells), cells - 1)
 
 
 def log_cells(first: int, cells: int) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 Everything is in positions, `n x m` in [0, 1], one per parameter; a grid value or a choice owns a cell.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import product
@@ -12,7 +13,7 @@ import numpy as np
 
 from crashbo.arrays import Array, Bools
 from crashbo.errors import InputError
-from crashbo.parameters import Categorical, Float, Int, Parameter, log_cells
+from crashbo.parameters import Categorical, Float, Int, Parameter, cells_of, log_cells, params_at
 from crashbo.rules import Rule, Table
 from crashbo.sobol import sobol
 
@@ -52,16 +53,15 @@ class Region:
 
     def _table(self, P: Array, *, exact: bool = False) -> Table:
         """The params at positions; `exact` is bit for bit what `Space.decode` gives, else rounding may differ."""
-        named = list(self.parameters.items())
-        columns = {name: _column(one, _values(one, P[:, i], exact)) for i, (name, one) in enumerate(named)}
-        each = P.tolist() if any(callable(rule.source) for rule in self.rules) else []
-        rows = [{name: one.at(at) for (name, one), at in zip(named, row, strict=True)} for row in each]
-        return Table(columns, rows)
+        named = zip(self.parameters.items(), P.T, strict=True)
+        columns = {name: _column(one, _values(one, column, exact)) for (name, one), column in named}
+        functions = any(callable(rule.source) for rule in self.rules)
+        return Table(columns, params_at(self.parameters, P) if functions else [])
 
     @cached_property
     def _listed(self) -> Array | None:
         """All positions of a small discrete space where the rules hold; None for other spaces."""
-        if np.prod([one.size for one in self.parameters.values()]) > _LISTED:
+        if math.prod(float(one.size) for one in self.parameters.values()) > _LISTED:
             return None
         every = np.array(list(product(*map(_cells, self.parameters.values()))), dtype=np.float64)
         every = every[self.holds(every)]
@@ -93,8 +93,7 @@ class Region:
     def _centred(self, P: Array) -> Array:
         """Positions with those of choices in the middle of their cells."""
         sizes = np.array([one.size if one.kind == "one-hot" else 1.0 for one in self.parameters.values()])
-        middles = (np.minimum(np.floor(P * sizes), sizes - 1) + 0.5) / sizes
-        return np.where(self.choices, middles, P)
+        return np.where(self.choices, (cells_of(P, sizes) + 0.5) / sizes, P)
 
     def _searched(self) -> Array:
         """Points that random steps towards less violation lead to."""
@@ -197,7 +196,7 @@ def _values(parameter: Parameter, column: Array, exact: bool) -> Any:
     if isinstance(parameter, Int) and parameter.log:
         start, width = log_cells(parameter.low, parameter.size)
         return np.clip(np.rint(np.exp(start + column * width)), parameter.low, parameter.high)
-    cell = np.minimum(np.floor(column * parameter.size), parameter.size - 1)
+    cell = cells_of(column, parameter.size)
     if isinstance(parameter, Categorical):
         return np.array(parameter.choices, dtype=object)[cell.astype(int)]
     return parameter.low + cell * (parameter.step or 0.0)

@@ -6,7 +6,7 @@ Expressions are parsed, never evaluated as code: names of parameters, numbers, t
 
 import ast
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -27,6 +27,8 @@ _ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
     ast.FloorDiv: np.floor_divide,
     ast.Mod: np.mod,
     ast.Pow: np.power,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
 }
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
@@ -38,18 +40,16 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "log2": np.log2,
     "log10": np.log10,
 }
-_OPPOSITES = ((ast.Lt, ast.GtE), (ast.LtE, ast.Gt), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn))
-_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {a: b for pair in _OPPOSITES for a, b in (pair, pair[::-1])}
-_COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
+_COMPARED: dict[type[ast.cmpop], tuple[Callable[[Any, Any], Any], ...]] = {  # with their opposites
+    ast.Lt: (operator.lt, operator.ge),
+    ast.LtE: (operator.le, operator.gt),
+    ast.Gt: (operator.gt, operator.le),
+    ast.GtE: (operator.ge, operator.lt),
+    ast.Eq: (operator.eq, operator.ne),
+    ast.NotEq: (operator.ne, operator.eq),
 }
 _LONGEST = 1000  # characters of an expression
-_DEEPEST = 50  # levels of it
+_DEEPEST = 60  # levels of it
 
 
 class Table(NamedTuple):
@@ -67,7 +67,7 @@ class Rule:
     measure: Callable[[Table], Array]  # of a table, how far each row is from satisfying it; 0 where it does
 
     def __str__(self) -> str:
-        return self.source if isinstance(self.source, str) else getattr(self.source, "__name__", repr(self.source))
+        return self.source if isinstance(self.source, str) else name_of(self.source)
 
     def violation(self, table: Table) -> Array:
         """How far each row is from satisfying it; 0 where it does.
@@ -82,6 +82,11 @@ class Rule:
             raise InputError(f"`constraints` must be defined everywhere in the space; {words}.") from error
 
 
+def name_of(function: Callable[..., Any]) -> str:
+    """The name of a function, or what it shows of itself."""
+    return getattr(function, "__name__", repr(function))
+
+
 def make_rule(source: Any, names: Any) -> Rule:
     """Make a rule from an expression, or from a function that takes params and returns whether they are allowed.
 
@@ -92,12 +97,17 @@ def make_rule(source: Any, names: Any) -> Rule:
         return Rule(source, _Parser(source, tuple(names)).measure())
     if not callable(source):
         raise InputError(f"`constraints` must be expressions or functions; got {source!r}.")
-
     return Rule(source, lambda table: np.array([0.0 if source(row) else 1.0 for row in table.rows]))
 
 
-def _reduced(join: np.ufunc, values: Sequence[Any]) -> Any:
+def _reduced(join: np.ufunc, values: Iterable[Any]) -> Any:
     return join.reduce(np.broadcast_arrays(*values))
+
+
+def _joined(parts: list[_Value], every: bool) -> _Value:
+    """How far every part, or the nearest, is from what is wanted of it."""
+    join = np.maximum if every else np.minimum
+    return lambda columns: _reduced(join, [part(columns) for part in parts])
 
 
 class _Parser:
@@ -113,7 +123,12 @@ class _Parser:
             tree = None
         if tree is None:
             raise self._refused("it cannot be read")
-        found = self._truth(tree.body, True, 0)
+        level: list[ast.AST] = [tree.body]
+        for _ in range(_DEEPEST):
+            level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if level:
+            raise self._refused("it is too deep")
+        found = self._truth(tree.body, True)
 
         def quiet(table: Table) -> Array:
             with np.errstate(all="ignore"):
@@ -130,43 +145,32 @@ class _Parser:
             "Write it like 'a + b <= 1', or pass a function of the params."
         )
 
-    def _truth(self, node: ast.AST, wanted: bool, depth: int) -> _Value:
+    def _truth(self, node: ast.AST, wanted: bool) -> _Value:
         """How far a truth value is from the one wanted."""
-        if depth > _DEEPEST:
-            raise self._refused("it is too deep")
-        if isinstance(node, ast.BoolOp):
-            parts = [self._truth(one, wanted, depth + 1) for one in node.values]
-            every = isinstance(node.op, ast.And) == wanted
-            join = np.maximum if every else np.minimum
-            return lambda columns: _reduced(join, [part(columns) for part in parts])
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return self._truth(node.operand, not wanted, depth + 1)
-        if isinstance(node, ast.Compare):
-            sides = [node.left, *node.comparators]
-            links = [
-                self._comparison(left, kind if wanted else _OPPOSITE.get(type(kind), type(kind))(), right, depth + 1)
-                for left, kind, right in zip(sides, node.ops, sides[1:], strict=False)
-            ]
-            join = np.maximum if wanted else np.minimum
-            return lambda columns: _reduced(join, [link(columns) for link in links])
-        if isinstance(node, ast.Name) and node.id in self.names:  # a choice of True and False
-            return lambda columns: np.array([float(bool(one) != wanted) for one in columns[node.id].tolist()])
+        match node:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self._truth(operand, not wanted)
+            case ast.BoolOp(op=op, values=values):
+                return _joined([self._truth(one, wanted) for one in values], isinstance(op, ast.And) == wanted)
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                links = zip([left, *others], ops, others, strict=False)
+                return _joined([self._comparison(*link, wanted) for link in links], wanted)
+            case ast.Name(id=name) if name in self.names:  # a choice of True and False
+                return lambda columns: np.array([float(bool(one) != wanted) for one in columns[name].tolist()])
         raise self._refused("it is no comparison")
 
-    def _comparison(self, left: ast.AST, kind: ast.cmpop, right: ast.AST, depth: int) -> _Value:
+    def _comparison(self, left: ast.AST, kind: ast.cmpop, right: ast.AST, wanted: bool) -> _Value:
         if isinstance(kind, ast.In | ast.NotIn):
             if not isinstance(right, ast.Tuple | ast.List | ast.Set):
                 raise self._refused("`in` must be followed by a list")
-            inside = isinstance(kind, ast.In)
-            same = [self._comparison(left, ast.Eq() if inside else ast.NotEq(), one, depth) for one in right.elts]
-            if not same:
+            if not right.elts:
                 raise self._refused("a list is empty")
-            join = np.minimum if inside else np.maximum
-            return lambda columns: _reduced(join, [one(columns) for one in same])
-        compare = _COMPARED.get(type(kind))
-        if compare is None:
+            inside = isinstance(kind, ast.In) == wanted
+            return _joined([self._comparison(left, ast.Eq(), one, inside) for one in right.elts], not inside)
+        if type(kind) not in _COMPARED:
             raise self._refused(f"{type(kind).__name__.lower()} is not allowed")
-        first, second = self._value(left, depth), self._value(right, depth)
+        compare = _COMPARED[type(kind)][not wanted]
+        first, second = self._value(left), self._value(right)
 
         def gap(columns: Columns) -> Any:
             a, b = first(columns), second(columns)
@@ -175,32 +179,31 @@ class _Parser:
                 distance = np.abs(np.subtract(a, b, dtype=np.float64))
             except (TypeError, ValueError):  # texts have no distance
                 distance = 1.0
-            return np.where(holds, 0.0, np.maximum(distance, 1e-300) if not isinstance(kind, ast.NotEq) else 1.0)
+            return np.where(holds, 0.0, 1.0 if compare is operator.ne else np.maximum(distance, 1e-300))
 
         return gap
 
-    def _value(self, node: ast.AST, depth: int) -> _Value:
-        if depth > _DEEPEST:
-            raise self._refused("it is too deep")
-        if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, bool | int | float | str)):
-            value = float(node.value) if type(node.value) is int and abs(node.value) < 1e300 else node.value
-            return lambda columns: value
-        if isinstance(node, ast.Name):
-            if node.id not in self.names:
-                raise self._refused(f"`{node.id}` is no parameter")
-            return lambda columns: columns[node.id]
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-            inner, sign = self._value(node.operand, depth + 1), -1.0 if isinstance(node.op, ast.USub) else 1.0
-            return lambda columns: sign * inner(columns)
-        if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-            act = _ARITHMETIC[type(node.op)]
-            left, right = self._value(node.left, depth + 1), self._value(node.right, depth + 1)
-            return lambda columns: act(left(columns), right(columns))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords and node.args:
-            if node.func.id not in _FUNCTIONS:
-                raise self._refused(f"`{node.func.id}` is none of {', '.join(_FUNCTIONS)}")
-            call, given = _FUNCTIONS[node.func.id], [self._value(one, depth + 1) for one in node.args]
-            if node.func.id not in ("min", "max") and len(given) != 1:
-                raise self._refused(f"`{node.func.id}` takes one value")
-            return lambda columns: call(*(one(columns) for one in given))
-        raise self._refused(f"{type(node).__name__.lower()} is not allowed")
+    def _value(self, node: ast.AST) -> _Value:
+        parts: list[ast.expr]
+        match node:
+            case ast.Constant(value=None | bool() | int() | float() | str() as value):
+                constant = float(value) if type(value) is int and abs(value) < 1e300 else value
+                return lambda columns: constant
+            case ast.Name(id=name):
+                if name not in self.names:
+                    raise self._refused(f"`{name}` is no parameter")
+                return lambda columns: columns[name]
+            case ast.UnaryOp(op=op, operand=operand) if type(op) in _ARITHMETIC:
+                act, parts = _ARITHMETIC[type(op)], [operand]
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+                act, parts = _ARITHMETIC[type(op)], [left, right]
+            case ast.Call(func=ast.Name(id=name), args=[_, *more] as parts, keywords=[]):
+                if name not in _FUNCTIONS:
+                    raise self._refused(f"`{name}` is none of {', '.join(_FUNCTIONS)}")
+                if more and name not in ("min", "max"):
+                    raise self._refused(f"`{name}` takes one value")
+                act = _FUNCTIONS[name]
+            case _:
+                raise self._refused(f"{type(node).__name__.lower()} is not allowed")
+        values = [self._value(one) for one in parts]
+        return lambda columns: act(*(one(columns) for one in values))

@@ -54,13 +54,25 @@ class Settings:
             raise InputError(f"`constraints` must be a list; got {constraints!r}. Put it in brackets.")
         if options is not None and not isinstance(options, Options):
             raise InputError(f"`options` must be crashbo.Options or None; got {options!r}.")
-        declared = tuple(_as_constraint(one) for one in constraints)
+        declared = tuple(Constraint(one) if isinstance(one, str) else one for one in constraints)
+        for one in declared:
+            if not isinstance(one, Constraint):
+                raise InputError(f"`constraints` must hold crashbo.Constraint objects or names; got {one!r}.")
         names = [one.name for one in declared]
         if len(set(names)) < len(names):
             raise InputError(f"`constraints` must have different names; got {names}.")
         if direction not in ("minimize", "maximize"):
             raise InputError(f"`direction` must be 'minimize' or 'maximize'; got {direction!r}.")
-        _check_strategy(strategy, acquisition)
+        own = all(callable(getattr(strategy, name, None)) for name in ("suggest", "guess", "surrogate", "score"))
+        if not (strategy in STRATEGIES if isinstance(strategy, str) else own):
+            rule = "'default', 'paper' or an object with suggest, guess, surrogate and score"
+            raise InputError(f"`strategy` must be {rule}; got {strategy!r}.")
+        if acquisition not in ACQUISITIONS:
+            allowed = ", ".join(map(repr, ACQUISITIONS))
+            raise InputError(f"`acquisition` must be one of {allowed}; got {acquisition!r}.")
+        if acquisition != "auto" and strategy != "paper":
+            rule = f"'auto' unless `strategy` is 'paper'; got {acquisition!r}"
+            raise InputError(f"`acquisition` must be {rule}. The default strategy has one rule of its own.")
         seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else native(seed)
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise InputError(f"`seed` must be an integer >= 0, or None for a new one; got {seed!r}.")
@@ -69,28 +81,3 @@ class Settings:
         if unknown:
             raise InputError(f"`options.fixed` must name outputs; got {unknown}, there are {[OBJECTIVE, *names]}.")
         return cls(declared, direction, strategy, acquisition, seed, options)  # type: ignore[arg-type]
-
-
-def _check_strategy(strategy: Any, acquisition: Any) -> None:
-    own = all(callable(getattr(strategy, name, None)) for name in ("suggest", "guess", "surrogate", "score"))
-    if not (strategy in STRATEGIES if isinstance(strategy, str) else own):
-        raise InputError(
-            f"`strategy` must be 'default', 'paper' or an object with suggest, guess, surrogate and score; "
-            f"got {strategy!r}."
-        )
-    if acquisition not in ACQUISITIONS:
-        allowed = ", ".join(map(repr, ACQUISITIONS))
-        raise InputError(f"`acquisition` must be one of {allowed}; got {acquisition!r}.")
-    if acquisition != "auto" and strategy != "paper":
-        raise InputError(
-            f"`acquisition` must be 'auto' unless `strategy` is 'paper'; got {acquisition!r}. "
-            "The default strategy has one rule of its own."
-        )
-
-
-def _as_constraint(value: Any) -> Constraint:
-    if isinstance(value, str):
-        return Constraint(value)
-    if not isinstance(value, Constraint):
-        raise InputError(f"`constraints` must hold crashbo.Constraint objects or names; got {value!r}.")
-    return value

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from crashbo.arrays import Array
 from crashbo.errors import InputError
-from crashbo.parameters import Categorical, Float, Int, Kind, Parameter, integer, log_cells, native
+from crashbo.parameters import Categorical, Float, Int, Kind, Parameter, cells_of, integer, log_cells, native, params_at
 from crashbo.region import Region
-from crashbo.rules import make_rule
+from crashbo.rules import make_rule, name_of
 from crashbo.sobol import sobol
 
 __all__ = ["Categorical", "Coordinates", "Float", "Int", "Parameter", "Space"]
@@ -42,7 +42,7 @@ class Coordinates:
         if self.kind == "one-hot":
             return np.asarray(np.arange(self.cells) == unit.argmax(-1, keepdims=True), dtype=np.float64)
         if self.kind == "grid":
-            return (np.floor(np.minimum(unit * self.cells, self.cells - 1)) + 0.5) / self.cells
+            return (cells_of(unit, self.cells) + 0.5) / self.cells
         start, width = log_cells(self.first, self.cells)
         integers = np.clip(np.rint(np.exp(start + unit * width)), self.first, self.first + self.cells - 1)
         return (np.log(integers) - start) / width
@@ -52,8 +52,7 @@ class Coordinates:
         positions = np.asarray(position, dtype=np.float64)[..., None]
         if self.kind != "one-hot":
             return positions
-        cells = np.minimum(np.floor(positions * self.cells), self.cells - 1)
-        return np.asarray(np.arange(self.cells) == cells, dtype=np.float64)
+        return np.asarray(np.arange(self.cells) == cells_of(positions, self.cells), dtype=np.float64)
 
     def gather(self, unit: Array) -> Array:
         """Return the positions in [0, 1] that rounded coordinates stand for, the inverse of `spread`."""
@@ -87,21 +86,18 @@ class Space(Mapping[str, Parameter]):
         if not isinstance(parameters, Mapping) or not parameters:
             raise InputError(f"`parameters` must be a dict of at least one parameter; got {parameters!r}. Add one.")
         self._parameters = {name: _parameter(name, value) for name, value in parameters.items()}
-        coordinates: list[Coordinates] = []
-        stop = 0
+        self.coordinates: tuple[Coordinates, ...] = ()
+        self.dimension = 0
         for name, parameter in self.items():
-            if parameter.size == 1:
-                continue
-            kind, start = parameter.kind, stop
-            cells = 0 if kind == "continuous" else int(parameter.size)
-            stop += cells if kind == "one-hot" else 1
-            first = parameter.low if isinstance(parameter, Int) and parameter.log else 0
-            coordinates.append(Coordinates(name, kind, start, stop, cells, first))
-        self.coordinates = tuple(coordinates)
-        self.dimension = stop
+            if parameter.size > 1:
+                kind, start = parameter.kind, self.dimension
+                cells = 0 if kind == "continuous" else int(parameter.size)
+                self.dimension += cells if kind == "one-hot" else 1
+                first = parameter.low if isinstance(parameter, Int) and parameter.log else 0
+                self.coordinates += (Coordinates(name, kind, start, self.dimension, cells, first),)
         if isinstance(constraints, str) or not isinstance(constraints, Sequence):
             raise InputError(f"`constraints` must be a list of expressions or functions; got {constraints!r}.")
-        rules = [make_rule(one, tuple(self)) for one in constraints]
+        rules = [make_rule(one, self.names) for one in constraints]
         self.constraints = tuple(constraints)
         self._region = Region(self._parameters, rules) if rules else None
 
@@ -157,9 +153,7 @@ class Space(Mapping[str, Parameter]):
 
     def broken(self, params: Mapping[str, object]) -> list[str]:
         """The constraints between parameters that these params break, in words."""
-        if self._region is None:
-            return []
-        return self._region.broken(self.validate(params))
+        return [] if self._region is None else self._region.broken(self.validate(params))
 
     def encode(self, params: Mapping[str, object]) -> Array:
         """Return the params as a point of the unit cube, shape `(dimension,)`."""
@@ -175,7 +169,7 @@ class Space(Mapping[str, Parameter]):
         point = self.round(unit)
         if point.ndim != 1:
             raise InputError(f"`unit` must have shape ({self.dimension},); got {point.shape}. Decode row by row.")
-        return self._at(self._gather(point[None])[0].tolist())
+        return params_at(self, self._gather(point[None]))[0]
 
     def round(self, unit: ArrayLike) -> Array:
         """Round points of the unit cube, `... x dimension`, to valid encodings of integers and choices.
@@ -183,10 +177,9 @@ class Space(Mapping[str, Parameter]):
         Points outside the cube are moved to its border first.
         """
         points = np.asarray(unit, dtype=np.float64)
-        if points.ndim == 0 or points.shape[-1] != self.dimension:
-            raise InputError(
-                f"`unit` must have shape (..., {self.dimension}); got {points.shape}. Give a column per coordinate."
-            )
+        shape, d = points.shape, self.dimension
+        if shape[-1:] != (d,):
+            raise InputError(f"`unit` must have shape (..., {d}); got {shape}. Give a column per coordinate.")
         if not np.isfinite(points).all():
             raise InputError("`unit` must be finite; got NaN or infinity. Check where the points come from.")
         points = points.clip(0.0, 1.0)
@@ -198,8 +191,7 @@ class Space(Mapping[str, Parameter]):
         """Return rounded points, `... x dimension`, moved to where all constraints between parameters hold."""
         if self._region is None:
             return unit
-        flat = unit.reshape(-1, self.dimension)
-        moved = self._region.inward(self._gather(flat))
+        moved = self._region.inward(self._gather(unit.reshape(-1, self.dimension)))
         return self.round(self._spread(moved)).reshape(unit.shape)
 
     def spread(self, n: int, seed: int) -> Array:
@@ -225,8 +217,7 @@ class Space(Mapping[str, Parameter]):
     def sample(self, n: int, rng: np.random.Generator) -> list[dict[str, Any]]:
         """Return n params drawn uniformly, log-uniformly on a log scale; all satisfy the constraints."""
         count, region = _count(n), self._region
-        drawn = rng.random((count, len(self))) if region is None else region.sample(count, rng)
-        return [self._at(row) for row in drawn.tolist()]
+        return params_at(self, rng.random((count, len(self))) if region is None else region.sample(count, rng))
 
     def sobol(self, n: int, seed: int) -> list[dict[str, Any]]:
         """Return the first n params of a scrambled Sobol sequence, spread more evenly than `sample`.
@@ -235,19 +226,17 @@ class Space(Mapping[str, Parameter]):
         other.
         """
         count, region = _count(n), self._region
-        drawn = sobol(count, len(self), seed) if region is None else region.ordered(count, seed)
-        return [self._at(row) for row in drawn.tolist()]
+        return params_at(self, sobol(count, len(self), seed) if region is None else region.ordered(count, seed))
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict that `json` writes and reads back without loss."""
         data = {"parameters": [{"name": name} | _to_json(parameter) for name, parameter in self.items()]}
-        functions = [one for one in self.constraints if not isinstance(one, str)]
-        if functions:
-            name = getattr(functions[0], "__name__", repr(functions[0]))
-            raise InputError(
-                f"`constraints` must be expressions to be saved; got the function {name!r}. "
-                "Write it like 'a + b <= 1', or save nothing."
-            )
+        for one in self.constraints:
+            if not isinstance(one, str):
+                raise InputError(
+                    f"`constraints` must be expressions to be saved; got the function {name_of(one)!r}. "
+                    "Write it like 'a + b <= 1', or save nothing."
+                )
         return data | ({"constraints": list(self.constraints)} if self.constraints else {})
 
     @classmethod
@@ -262,10 +251,6 @@ class Space(Mapping[str, Parameter]):
         if len(parameters) < len(entries):
             raise InputError(f"`data` must name each parameter once; got {list(parameters)}. Remove the repeated ones.")
         return cls(parameters, constraints)
-
-    def _at(self, positions: Sequence[float]) -> dict[str, Any]:
-        named = zip(self.items(), positions, strict=True)
-        return {name: parameter.at(position) for (name, parameter), position in named}
 
 
 def _parameter(name: object, value: object) -> Parameter:
