@@ -164,11 +164,7 @@ def check_outcome(
 
 
 def why_no_cost(objective: object) -> str | None:
-    """Why a value is a crash and no cost, in words; None if it is a cost.
-
-    Raises:
-        InputError: if it is neither.
-    """
+    """Why a value is a crash and no cost, in words; None if it is a cost; refused if it is neither."""
     value = as_scalar(objective)
     if _number("objective", value, CRASHED) is not None:
         return None

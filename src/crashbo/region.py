@@ -27,11 +27,7 @@ _HALVINGS = 25  # of the way back into the region
 
 
 class Region:
-    """Where the rules hold.
-
-    Raises:
-        InputError: if no point is found where they do.
-    """
+    """Where the rules hold; refused if no point is found where they do."""
 
     def __init__(self, parameters: Mapping[str, Parameter], rules: Sequence[Rule]) -> None:
         self.parameters, self.rules = parameters, tuple(rules)
@@ -43,20 +39,24 @@ class Region:
 
     def holds(self, P: Array, *, exact: bool = False) -> Bools:
         """Whether all rules hold at positions; exactly as `Space.decode` rounds them, or but for the last digit."""
-        table = self._table(P, exact=exact)
-        return np.logical_and.reduce([rule.violation(table) == 0 for rule in self.rules])
+        return (self._violations(P, exact=exact) == 0).all(-1)
 
     def broken(self, params: Mapping[str, Any]) -> list[str]:
         """The rules that params break, in words."""
         table = Table({name: _column(one, [params[name]]) for name, one in self.parameters.items()}, [dict(params)])
         return [str(rule) for rule in self.rules if rule.violation(table)[0] != 0]
 
-    def _table(self, P: Array, *, exact: bool = False) -> Table:
-        """The params at positions; `exact` is bit for bit what `Space.decode` gives, else rounding may differ."""
+    def _violations(self, P: Array, *, exact: bool = False) -> Array:
+        """How far positions are from satisfying each rule, `n x r`; see `holds`."""
         named = zip(self.parameters.items(), P.T, strict=True)
         columns = {name: _column(one, _values(one, column, exact)) for (name, one), column in named}
-        functions = any(callable(rule.source) for rule in self.rules)
-        return Table(columns, params_at(self.parameters, P) if functions else [])
+        rows = params_at(self.parameters, P) if any(callable(rule.source) for rule in self.rules) else []
+        found = [rule.violation(Table(columns, rows)) for rule in self.rules]
+        return np.minimum(np.stack(found, -1), 1e200)
+
+    def _held(self, P: Array) -> Array:
+        """Those of the positions where the rules hold exactly."""
+        return P[self.holds(P, exact=True)]
 
     @cached_property
     def _listed(self) -> Array | None:
@@ -64,14 +64,12 @@ class Region:
         if math.prod(float(one.size) for one in self.parameters.values()) > _LISTED:
             return None
         every = np.array(list(product(*map(_cells, self.parameters.values()))), dtype=np.float64)
-        every = every[self.holds(every)]
-        return every[self.holds(every, exact=True)]
+        return self._held(every[self.holds(every)])
 
     @cached_property
     def _first(self) -> Array:
         """The points of a first look where the rules hold."""
-        look = sobol(_LOOK, len(self.parameters), 0)
-        return look[self.holds(look, exact=True)]
+        return self._held(sobol(_LOOK, len(self.parameters), 0))
 
     @cached_property
     def _large(self) -> bool:
@@ -110,12 +108,7 @@ class Region:
             better = new < left[away]
             stalled = 0 if (new < 0.99 * left[away]).any() else stalled + 1
             here[away[better]], left[away[better]] = moved[better], new[better]
-        return here[self.holds(here, exact=True)]
-
-    def _violations(self, P: Array) -> Array:
-        """How far positions are from satisfying each rule, `n x r`."""
-        table = self._table(P)
-        return np.minimum(np.stack([rule.violation(table) for rule in self.rules], -1), 1e200)
+        return self._held(here)
 
     def _walked(self, start: Array, pool: Array, rng: np.random.Generator) -> Array:
         """Walk inside the region, each point on its own; steps follow the pool's own directions half of the time."""
@@ -134,8 +127,7 @@ class Region:
             return self._listed[order[:count]]
         if self._large:
             share = len(self._first) / _LOOK
-            look = sobol(min(int(1.2 * count / share) + 8, _LOOK), len(self.parameters), seed)
-            return look[self.holds(look, exact=True)][:count]
+            return self._held(sobol(min(int(1.2 * count / share) + 8, _LOOK), len(self.parameters), seed))[:count]
         return self._walks(count, np.random.default_rng(seed))
 
     def _walks(self, count: int, rng: np.random.Generator) -> Array:
@@ -147,14 +139,13 @@ class Region:
             return self._listed[rng.integers(len(self._listed), size=count)]
         share = max(len(self._first) / _LOOK, 1 / _LOOK)
         drawn = rng.random((min(int(2 * count / share) + 100, 20 * _LOOK), len(self.parameters)))
-        found = drawn[self.holds(drawn, exact=True)]
+        found = self._held(drawn)
         return found[:count] if len(found) >= count else self._walks(count, rng)
 
     def ordered(self, count: int, seed: int) -> Array:
         """A design, `count x m`: the first points of a quasi-random sequence, or each far from those before."""
         if self._large and self._listed is None:
-            look = sobol(4 * _LOOK, len(self.parameters), seed)
-            found = look[self.holds(look, exact=True)]
+            found = self._held(sobol(4 * _LOOK, len(self.parameters), seed))
             return found[np.resize(np.arange(len(found)), count)]
         found = self.spread(_POOL, seed)
         chosen, gaps = [0], np.linalg.norm(found - found[0], axis=-1)

@@ -70,11 +70,7 @@ class Rule:
         return self.source if isinstance(self.source, str) else name_of(self.source)
 
     def violation(self, table: Table) -> Array:
-        """How far each row is from satisfying it; 0 where it does.
-
-        Raises:
-            InputError: if that cannot be computed.
-        """
+        """How far each row is from satisfying it, 0 where it does; refused if that cannot be computed."""
         try:
             return self.measure(table)
         except Exception as error:
@@ -88,11 +84,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def make_rule(source: Any, names: Any) -> Rule:
-    """Make a rule from an expression, or from a function that takes params and returns whether they are allowed.
-
-    Raises:
-        InputError: if it is neither, or says something that is not allowed.
-    """
+    """Make a rule from an expression, or from a function that takes params and returns whether they are allowed."""
     if isinstance(source, str):
         return Rule(source, _Parser(source, tuple(names)).measure())
     if not callable(source):

@@ -45,11 +45,7 @@ class Settings:
         seed: Any = 0,
         options: Any = None,
     ) -> "Settings":
-        """Validate and return the settings.
-
-        Raises:
-            InputError: names the argument, the rule and the value.
-        """
+        """Validate and return the settings."""
         if isinstance(constraints, (str, Constraint)):
             raise InputError(f"`constraints` must be a list; got {constraints!r}. Put it in brackets.")
         if options is not None and not isinstance(options, Options):

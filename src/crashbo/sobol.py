@@ -26,7 +26,10 @@ _NUMBERS = {
 def sobol(count: int, dimension: int, seed: int) -> Array:
     """The first points of a sequence that is scrambled by a random linear map and a shift, `count x dimension`."""
     if dimension > len(_NUMBERS):
-        return _of_scipy(count, dimension, seed)
+        from scipy.stats import qmc
+
+        sequence = qmc.Sobol(dimension, seed=np.random.default_rng(seed))
+        return np.asarray(sequence.random_base2(max(count - 1, 0).bit_length())[:count])
     rng = np.random.default_rng(seed).spawn(1)[0]  # as scipy does
     powers = 2 ** np.arange(_BITS, dtype=np.uint32)
     shift = rng.integers(2, size=(dimension, _BITS), dtype=np.uint32) @ powers
@@ -55,10 +58,3 @@ def _directions(polynomial: int, initial: tuple[int, ...]) -> list[int]:
                 new ^= numbers[j - k - 1] << (k + 1)
         numbers.append(new)
     return [number << (_BITS - 1 - j) for j, number in enumerate(numbers)]
-
-
-def _of_scipy(count: int, dimension: int, seed: int) -> Array:
-    from scipy.stats import qmc
-
-    sequence = qmc.Sobol(dimension, seed=np.random.default_rng(seed))
-    return np.asarray(sequence.random_base2(max(count - 1, 0).bit_length())[:count])
