@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crashbo import Categorical, Float, InputError, Int, Optimizer, Options, Space, minimize
-from crashbo.rules import make_rule
+from crashbo.rules import Rule
 
 SQUARE = {"a": (0.0, 1.0), "b": (0.0, 1.0)}
 
@@ -203,15 +203,15 @@ def test_an_expression_means_what_python_means(expression, a, b):
     names = {"abs": abs, "min": min, "max": max, "sqrt": math.sqrt, "exp": math.exp, "log": math.log}
     names |= {"log2": math.log2, "log10": math.log10}
     meant = eval(expression, {"__builtins__": {}}, names | {"a": a, "b": b})
-    rule = make_rule(expression, ("a", "b"))
+    rule = Rule(expression, ("a", "b"))
     assert (rule.violation(Table(a=a, b=b))[0] == 0) == meant
 
 
 def test_a_violation_grows_with_the_distance():
-    rule = make_rule("a + b <= 1", ("a", "b"))
+    rule = Rule("a + b <= 1", ("a", "b"))
     np.testing.assert_allclose(rule.violation(Table(a=[0.2, 0.8, 2.0], b=[0.2, 0.7, 1.0])), [0.0, 0.5, 2.0])
-    assert make_rule("log(a) < 1", ("a",)).violation(Table(a=[-1.0]))[0] > 1e100
-    assert str(make_rule(len, ("a",))) == "len"
+    assert Rule("log(a) < 1", ("a",)).violation(Table(a=[-1.0]))[0] > 1e100
+    assert str(Rule(len, ("a",))) == "len"
 
 
 # --- spaces as values ------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ Expressions are parsed, never evaluated as code: names of parameters, numbers, t
 import ast
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -59,58 +58,35 @@ class Table(NamedTuple):
     rows: list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
 class Rule:
-    """One constraint between parameters."""
+    """One constraint between parameters: an expression, or a function that says whether params are allowed."""
 
-    source: str | Callable[[dict[str, Any]], Any]  # as the user wrote it, an expression or a function
-    measure: Callable[[Table], Array]  # of a table, how far each row is from satisfying it; 0 where it does
+    def __init__(self, source: Any, names: Iterable[str]) -> None:
+        self.source, self.names = source, tuple(names)
+        if not isinstance(source, str) and not callable(source):
+            raise InputError(f"`constraints` must be expressions or functions; got {source!r}.")
+        self._distance = self._parsed(source) if isinstance(source, str) else None
 
     def __str__(self) -> str:
-        return self.source if isinstance(self.source, str) else name_of(self.source)
+        return self.source if isinstance(self.source, str) else getattr(self.source, "__name__", repr(self.source))
 
     def violation(self, table: Table) -> Array:
         """How far each row is from satisfying it, 0 where it does; refused if that cannot be computed."""
         try:
-            return self.measure(table)
+            if self._distance is None:
+                return np.array([0.0 if self.source(row) else 1.0 for row in table.rows])
+            with np.errstate(all="ignore"):
+                found = np.asarray(self._distance(table.columns), dtype=np.float64)
         except Exception as error:
             words = f"{str(self)!r} is not ({type(error).__name__}: {error})"
             raise InputError(f"`constraints` must be defined everywhere in the space; {words}.") from error
+        count = len(next(iter(table.columns.values())))
+        return np.broadcast_to(np.where(np.isnan(found), 1e300, found), (count,))
 
-
-def name_of(function: Callable[..., Any]) -> str:
-    """The name of a function, or what it shows of itself."""
-    return getattr(function, "__name__", repr(function))
-
-
-def make_rule(source: Any, names: Any) -> Rule:
-    """Make a rule from an expression, or from a function that takes params and returns whether they are allowed."""
-    if isinstance(source, str):
-        return Rule(source, _Parser(source, tuple(names)).measure())
-    if not callable(source):
-        raise InputError(f"`constraints` must be expressions or functions; got {source!r}.")
-    return Rule(source, lambda table: np.array([0.0 if source(row) else 1.0 for row in table.rows]))
-
-
-def _reduced(join: np.ufunc, values: Iterable[Any]) -> Any:
-    return join.reduce(np.broadcast_arrays(*values))
-
-
-def _joined(parts: list[_Value], every: bool) -> _Value:
-    """How far every part, or the nearest, is from what is wanted of it."""
-    join = np.maximum if every else np.minimum
-    return lambda columns: _reduced(join, [part(columns) for part in parts])
-
-
-class _Parser:
-    """Turns one expression into a function of columns."""
-
-    def __init__(self, text: str, names: tuple[str, ...]) -> None:
-        self.text, self.names = text, names
-
-    def measure(self) -> Callable[[Table], Array]:
+    def _parsed(self, text: str) -> _Value:
+        """The expression as a function of columns."""
         try:
-            tree = ast.parse(self.text.strip(), mode="eval") if len(self.text) <= _LONGEST else None
+            tree = ast.parse(text.strip(), mode="eval") if len(text) <= _LONGEST else None
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             tree = None
         if tree is None:
@@ -120,18 +96,10 @@ class _Parser:
             level = [child for node in level for child in ast.iter_child_nodes(node)]
         if level:
             raise self._refused("it is too deep")
-        found = self._truth(tree.body, True)
-
-        def quiet(table: Table) -> Array:
-            with np.errstate(all="ignore"):
-                values = np.asarray(found(table.columns), dtype=np.float64)
-            count = len(next(iter(table.columns.values())))
-            return np.broadcast_to(np.where(np.isnan(values), 1e300, values), (count,))
-
-        return quiet
+        return self._truth(tree.body, True)
 
     def _refused(self, why: str) -> InputError:
-        shown = self.text if len(self.text) <= 80 else self.text[:80] + "..."
+        shown = self.source if len(self.source) <= 80 else self.source[:80] + "..."
         return InputError(
             f"`constraints` must be comparisons of {', '.join(self.names)}; got {shown!r}: {why}. "
             "Write it like 'a + b <= 1', or pass a function of the params."
@@ -199,3 +167,13 @@ class _Parser:
                 raise self._refused(f"{type(node).__name__.lower()} is not allowed")
         values = [self._value(one) for one in parts]
         return lambda columns: act(*(one(columns) for one in values))
+
+
+def _reduced(join: np.ufunc, values: Iterable[Any]) -> Any:
+    return join.reduce(np.broadcast_arrays(*values))
+
+
+def _joined(parts: list[_Value], every: bool) -> _Value:
+    """How far every part, or the nearest, is from what is wanted of it."""
+    join = np.maximum if every else np.minimum
+    return lambda columns: _reduced(join, [part(columns) for part in parts])

@@ -12,7 +12,7 @@ from crashbo.arrays import Array
 from crashbo.errors import InputError
 from crashbo.parameters import Categorical, Float, Int, Kind, Parameter, cells_of, integer, log_cells, native, params_at
 from crashbo.region import Region
-from crashbo.rules import make_rule, name_of
+from crashbo.rules import Rule
 from crashbo.sobol import sobol
 
 __all__ = ["Categorical", "Coordinates", "Float", "Int", "Parameter", "Space"]
@@ -97,7 +97,7 @@ class Space(Mapping[str, Parameter]):
                 self.coordinates += (Coordinates(name, kind, start, self.dimension, cells, first),)
         if isinstance(constraints, str) or not isinstance(constraints, Sequence):
             raise InputError(f"`constraints` must be a list of expressions or functions; got {constraints!r}.")
-        rules = [make_rule(one, self.names) for one in constraints]
+        rules = [Rule(one, self) for one in constraints]
         self.constraints = tuple(constraints)
         self._region = Region(self._parameters, rules) if rules else None
 
@@ -233,10 +233,9 @@ class Space(Mapping[str, Parameter]):
         data = {"parameters": [{"name": name} | _to_json(parameter) for name, parameter in self.items()]}
         for one in self.constraints:
             if not isinstance(one, str):
-                raise InputError(
-                    f"`constraints` must be expressions to be saved; got the function {name_of(one)!r}. "
-                    "Write it like 'a + b <= 1', or save nothing."
-                )
+                name = getattr(one, "__name__", repr(one))
+                rule = f"`constraints` must be expressions to be saved; got the function {name!r}."
+                raise InputError(f"{rule} Write it like 'a + b <= 1', or save nothing.")
         return data | ({"constraints": list(self.constraints)} if self.constraints else {})
 
     @classmethod
