@@ -14,7 +14,7 @@ from crashbo.history import Direction
 from crashbo.jobs import Jobs
 from crashbo.optimizer import Optimizer
 from crashbo.options import OptionKeywords, Options
-from crashbo.outcome import CRASHED, Constraint, Crash, Failure, Outcome, Trial, check_outcome, is_number, outcome_of
+from crashbo.outcome import Constraint, Crash, Failure, Trial, is_number, outcome_of
 from crashbo.parameters import native
 from crashbo.progress import progress_bar
 from crashbo.space import Space
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pandas
 
 Callback = Callable[[Optimizer, Trial], bool | None]
-_Caught = type[Exception] | tuple[type[Exception], ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,8 +134,16 @@ def minimize(
         optimizer: an existing optimizer to use, with its own settings.
         options: all options together; `n_trials` is filled in.
     """
-    _check(n_trials=n_trials, timeout=timeout, max_failures=max_failures, patience=patience)
-    _check(n_jobs=n_jobs, catch=catch, options=options)
+    kinds = catch if isinstance(catch, tuple) else (catch,)
+    catchable = all(isinstance(one, type) and issubclass(one, Exception) for one in kinds)
+    timely = timeout is None or (is_number(timeout) and timeout > 0)
+    _check("n_trials", n_trials, _is_count(n_trials), "an integer >= 1")
+    _check("timeout", timeout, timely, "a number of seconds > 0 or None")
+    for name, value in (("max_failures", max_failures), ("patience", patience)):
+        _check(name, value, value is None or _is_count(value), "an integer >= 1 or None")
+    _check("n_jobs", n_jobs, _is_count(n_jobs, -1) and n_jobs != 0, "an integer >= 1, or -1 for one per core")
+    _check("catch", catch, catchable, "exception classes, as after `except`")
+    _check("options", options, options is None or isinstance(options, Options), "crashbo.Options or None")
     stop = _Stop(math.inf if timeout is None else time.monotonic() + timeout, max_failures, patience)
     jobs = Jobs(rollout, int(n_jobs) if n_jobs > 0 else os.cpu_count() or 1, processes=processes)
     named = {"risk": risk, "crash_budget": crash_budget, **more}
@@ -156,7 +163,7 @@ def minimize(
     with progress_bar(n_trials, len(optimizer.trials), progress) as update, _with_result(optimizer, file):
         try:
             _forget_left_over(optimizer)
-            for trial in _trials(jobs, optimizer, n_trials, stop, catch):
+            for trial in _trials(jobs, optimizer, n_trials, stop, kinds):
                 if file is not None:
                     optimizer.save(file)
                 update(len(optimizer.trials), _caption(optimizer))
@@ -172,35 +179,14 @@ def minimize(
     return _result(optimizer, stopped if len(optimizer.trials) < n_trials else "")
 
 
+def _check(name: str, value: Any, holds: bool, rule: str) -> None:
+    if not holds:
+        raise InputError(f"`{name}` must be {rule}; got {value!r}.")
+
+
 def _is_count(value: Any, least: int = 1) -> bool:
-    """Whether a value is an integer, and not a bool, of at least this size."""
     number = native(value)
     return isinstance(number, int) and not isinstance(number, bool) and number >= least
-
-
-def _are_exceptions(kinds: Any) -> bool:
-    """Whether this is what may follow `except`."""
-    each = kinds if isinstance(kinds, tuple) else (kinds,)
-    return all(isinstance(one, type) and issubclass(one, Exception) for one in each)
-
-
-_OPTIONAL_COUNT = "an integer >= 1 or None", lambda one: one is None or _is_count(one)
-_RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "n_trials": ("an integer >= 1", _is_count),
-    "timeout": ("a number of seconds > 0 or None", lambda one: one is None or (is_number(one) and one > 0)),
-    "max_failures": _OPTIONAL_COUNT,
-    "patience": _OPTIONAL_COUNT,
-    "n_jobs": ("an integer >= 1, or -1 for one per core", lambda one: _is_count(one, -1) and one != 0),
-    "catch": ("exception classes, as after `except`", _are_exceptions),
-    "options": ("crashbo.Options or None", lambda one: one is None or isinstance(one, Options)),
-}
-
-
-def _check(**arguments: Any) -> None:
-    for name, value in arguments.items():
-        rule, holds = _RULES[name]
-        if not holds(value):
-            raise InputError(f"`{name}` must be {rule}; got {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -242,7 +228,9 @@ def _joined_options(options: Options | None, named: Mapping[str, Any], n_trials:
     return replace(chosen, n_trials=chosen.n_trials or n_trials)
 
 
-def _trials(jobs: Jobs, optimizer: Optimizer, n_trials: int, stop: _Stop, catch: _Caught) -> Iterator[Trial]:
+def _trials(
+    jobs: Jobs, optimizer: Optimizer, n_trials: int, stop: _Stop, catch: tuple[type[Exception], ...]
+) -> Iterator[Trial]:
     """Run trials and tell what came of them; an error of the function itself is raised once all have ended."""
     broken: Exception | None = None
     while True:
@@ -253,7 +241,11 @@ def _trials(jobs: Jobs, optimizer: Optimizer, n_trials: int, stop: _Stop, catch:
             break
         suggestion, (said, error) = jobs.wait()
         try:
-            trial = optimizer.record(suggestion, _outcome(said, error, catch, optimizer.constraints))
+            if isinstance(error, catch) and not isinstance(error, Crash):
+                error = Crash(f"{type(error).__name__}: {error}")
+            if error is not None and not isinstance(error, Crash):
+                raise error
+            trial = optimizer.record(suggestion, outcome_of(error or said, optimizer.constraints))
         except Exception as problem:
             optimizer.fail(suggestion, f"{type(problem).__name__}: {problem}")
             broken = broken or problem
@@ -261,15 +253,6 @@ def _trials(jobs: Jobs, optimizer: Optimizer, n_trials: int, stop: _Stop, catch:
             yield trial
     if broken is not None:
         raise broken
-
-
-def _outcome(said: Any, error: Any, catch: _Caught, constraints: Sequence[Constraint]) -> Outcome:
-    """What a trial ended in; an error of the function itself is raised again."""
-    if error is None or isinstance(error, Crash):
-        return outcome_of(error or said, constraints)
-    if isinstance(error, catch):
-        return check_outcome(CRASHED, {}, constraints, f"{type(error).__name__}: {error}")
-    raise error
 
 
 def _result(optimizer: Optimizer, stopped: str, *, modelled: bool = True) -> Result:

@@ -186,10 +186,9 @@ class Optimizer(Ledger):
         """The first of the user's initial points that is neither out nor told."""
         seen = [dict(one) for one in self.pending] + [dict(trial.params) for trial in self._trials]
         for point in self.initial_points:
-            if point in seen:
-                seen.remove(point)
-            else:
+            if point not in seen:
                 return point
+            seen.remove(point)
         return None
 
     @property
@@ -249,9 +248,8 @@ class Optimizer(Ledger):
     def saved(self) -> Saved:
         """The whole state, frozen; `restore` continues exactly from here."""
         with self._lock:
-            trials, pending = tuple(self._trials), tuple(self._pending.values())
             points, errors = tuple(self.initial_points), dict(self._errors)
-            return Saved(self.space, self.settings, points, self._asked, trials, pending, errors)
+            return Saved(self.space, self.settings, points, self._asked, self.trials, self.pending, errors)
 
     @classmethod
     def restore(cls, saved: Saved) -> "Optimizer":
