@@ -65,18 +65,17 @@ if importlib.util.find_spec("botorch") is not None:  # without it `from crashbo 
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
-    if name in _BOTORCH:
-        try:
-            return getattr(importlib.import_module(_BOTORCH[name]), name)
-        except ModuleNotFoundError as error:
-            if (error.name or "").startswith("crashbo"):
-                raise
-            raise MissingExtraError(
-                f'`crashbo.{name}` needs BoTorch, which is not installed; run: pip install "crashbo[botorch]"'
-            ) from error
-    raise AttributeError(f"module 'crashbo' has no attribute {name!r}")
+    modules = _LAZY | _BOTORCH
+    if name not in modules:
+        raise AttributeError(f"module 'crashbo' has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(modules[name]), name)
+    except ModuleNotFoundError as error:
+        if name in _LAZY or (error.name or "").startswith("crashbo"):
+            raise
+        raise MissingExtraError(
+            f'`crashbo.{name}` needs BoTorch, which is not installed; run: pip install "crashbo[botorch]"'
+        ) from error
 
 
 def __dir__() -> list[str]:

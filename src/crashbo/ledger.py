@@ -1,7 +1,7 @@
 """What happened: trials that are finished, suggestions that are out, and what came of them."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -98,28 +98,20 @@ class Ledger:
             return trial
 
     def correct(self, number: int, objective: Any = _KEPT, *, reason: str | None = None, **constraints: Any) -> Trial:
-        """Correct the result of a finished trial; what is not given stays as it was.
+        """Correct the result of the trial with this number; what is not given stays as it was.
 
-        Args:
-            number: number of the trial.
-            objective: the right cost, or `crashbo.CRASHED`.
-            reason: reason of a crash, in words.
-            constraints: value or `crashbo.VIOLATED` per constraint.
-
-        Raises:
-            InputError: if something is wrong; then nothing is changed.
+        The arguments are those of `tell`. If something is wrong, an `InputError` is raised and nothing is changed.
         """
         with self._lock:
             index = self._index(number)
             before = self._trials[index]
             seen = {name: VIOLATED if value is None else value for name, value in before.constraints.items()}
             cost = objective if objective is not _KEPT else CRASHED if before.crashed else before.objective
-            kept = before.reason if before.crashed and cost is CRASHED else ""
-            words = kept if reason is None else reason
-            outcome = check_outcome(cost, seen | constraints, self.constraints, words)
-            changed = replace(before, **outcome._asdict())
-            self._trials[index] = changed
-            return changed
+            if reason is None:
+                reason = before.reason if before.crashed and cost is CRASHED else ""
+            outcome = check_outcome(cost, seen | constraints, self.constraints, reason)
+            self._trials[index] = replace(before, **outcome._asdict())
+            return self._trials[index]
 
     def remove(self, number: int) -> Trial:
         """Remove a finished trial, as if it had never been told; the others keep their numbers."""
@@ -137,8 +129,7 @@ class Ledger:
             self._errors[self._still_out(params)] = str(error)
 
     def _index(self, number: int) -> int:
-        numbers: Sequence[int] = [trial.number for trial in self._trials]
-        wanted = native(number)
+        numbers, wanted = [trial.number for trial in self._trials], native(number)
         if isinstance(wanted, bool) or wanted not in numbers:
             there = f"{numbers[0]} to {numbers[-1]}" if numbers else "none"
             raise InputError(f"`number` must be that of a finished trial; got {number!r}, there are: {there}.")

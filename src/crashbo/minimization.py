@@ -14,18 +14,17 @@ from crashbo.history import Direction
 from crashbo.jobs import Jobs
 from crashbo.optimizer import Optimizer
 from crashbo.options import OptionKeywords, Options
-from crashbo.outcome import CRASHED, Constraint, Crash, Failure, Outcome, Trial, check_outcome, is_number, outcome_of
+from crashbo.outcome import Constraint, Crash, Failure, Trial, is_number, outcome_of
 from crashbo.parameters import native
 from crashbo.progress import progress_bar
 from crashbo.space import Space
 from crashbo.strategies.base import Strategy
-from crashbo.suggestion import Best, Suggestion
+from crashbo.suggestion import Best
 
 if TYPE_CHECKING:
     import pandas
 
 Callback = Callable[[Optimizer, Trial], bool | None]
-_INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,17 +112,14 @@ def minimize(
     An exception in `rollout` that is neither a `Crash` nor in `catch` ends the run. It is raised with the
     attribute `result`, which has all finished trials. The point is recorded in `errors` and not tried again.
 
+    `constraints`, `direction`, `seed`, `initial_points`, `strategy` and `acquisition` are those of `Optimizer`; `risk`,
+    `crash_budget` and the arguments in `more` are those of `Options`, given by name.
+
     Args:
         rollout: your experiment. It takes params and returns a cost, a mapping {"objective": .., constraint: ..} or
             `CRASHED`, or raises `Crash`. None, NaN, infinity and numbers beyond 1e100 are crashes too.
         space: the parameters; not needed with `optimizer`.
         n_trials: total number of trials, including those already told.
-        constraints: see `Optimizer`.
-        direction: see `Optimizer`.
-        seed: see `Optimizer`.
-        risk: see `Options`. All other options may be given by name too.
-        crash_budget: see `Options`.
-        initial_points: see `Optimizer`.
         catch: exceptions of `rollout` that count as crashes; their text is the reason.
         timeout: seconds after which no further trial begins.
         max_failures: end the run after this many failed trials. (`crash_budget` makes the search careful instead.)
@@ -136,16 +132,20 @@ def minimize(
         callbacks: called with optimizer and trial after every trial; return True to stop.
         progress: show a progress bar; None: in notebooks and terminals.
         optimizer: an existing optimizer to use, with its own settings.
-        strategy: see `Optimizer`.
-        acquisition: see `Optimizer`.
         options: all options together; `n_trials` is filled in.
-        more: other options by name.
     """
-    if isinstance(n_trials, bool) or not isinstance(native(n_trials), int) or n_trials < 1:
-        raise InputError(f"`n_trials` must be an integer >= 1; got {n_trials!r}.")
-    stop = _Stop.check(timeout, max_failures, patience)
-    jobs = Jobs(rollout, _check_jobs(n_jobs), processes=processes)
-    caught = _check_catch(catch)
+    kinds = catch if isinstance(catch, tuple) else (catch,)
+    catchable = all(isinstance(one, type) and issubclass(one, Exception) for one in kinds)
+    timely = timeout is None or (is_number(timeout) and timeout > 0)
+    _check("n_trials", n_trials, _is_count(n_trials), "an integer >= 1")
+    _check("timeout", timeout, timely, "a number of seconds > 0 or None")
+    for name, value in (("max_failures", max_failures), ("patience", patience)):
+        _check(name, value, value is None or _is_count(value), "an integer >= 1 or None")
+    _check("n_jobs", n_jobs, _is_count(n_jobs, -1) and n_jobs != 0, "an integer >= 1, or -1 for one per core")
+    _check("catch", catch, catchable, "exception classes, as after `except`")
+    _check("options", options, options is None or isinstance(options, Options), "crashbo.Options or None")
+    stop = _Stop(math.inf if timeout is None else time.monotonic() + timeout, max_failures, patience)
+    jobs = Jobs(rollout, int(n_jobs) if n_jobs > 0 else os.cpu_count() or 1, processes=processes)
     named = {"risk": risk, "crash_budget": crash_budget, **more}
     settings = {
         "constraints": constraints,
@@ -163,7 +163,7 @@ def minimize(
     with progress_bar(n_trials, len(optimizer.trials), progress) as update, _with_result(optimizer, file):
         try:
             _forget_left_over(optimizer)
-            for trial in _trials(jobs, optimizer, n_trials, stop, caught):
+            for trial in _trials(jobs, optimizer, n_trials, stop, kinds):
                 if file is not None:
                     optimizer.save(file)
                 update(len(optimizer.trials), _caption(optimizer))
@@ -172,29 +172,30 @@ def minimize(
                     break
             stopped = stopped or stop.why(optimizer)
         except KeyboardInterrupt:
-            stopped = _INTERRUPTED
+            stopped = "interrupted"
         finally:
             jobs.stop()
             _forget_left_over(optimizer)
     return _result(optimizer, stopped if len(optimizer.trials) < n_trials else "")
 
 
+def _check(name: str, value: Any, holds: bool, rule: str) -> None:
+    if not holds:
+        raise InputError(f"`{name}` must be {rule}; got {value!r}.")
+
+
+def _is_count(value: Any, least: int = 1) -> bool:
+    number = native(value)
+    return isinstance(number, int) and not isinstance(number, bool) and number >= least
+
+
 @dataclass(frozen=True)
 class _Stop:
     """When a run ends before all its trials."""
 
-    deadline: float = math.inf
-    failures: int | None = None
-    patience: int | None = None
-
-    @classmethod
-    def check(cls, timeout: Any, failures: Any, patience: Any) -> "_Stop":
-        if timeout is not None and not (is_number(timeout) and timeout > 0):
-            raise InputError(f"`timeout` must be a number of seconds > 0 or None; got {timeout!r}.")
-        for name, value in (("max_failures", failures), ("patience", patience)):
-            if value is not None and (isinstance(value, bool) or not isinstance(native(value), int) or value < 1):
-                raise InputError(f"`{name}` must be an integer >= 1 or None; got {value!r}.")
-        return cls(math.inf if timeout is None else time.monotonic() + timeout, failures, patience)
+    deadline: float
+    failures: int | None
+    patience: int | None
 
     def why(self, optimizer: Optimizer) -> str:
         """Why no further trial should begin; "" while one should."""
@@ -208,30 +209,14 @@ class _Stop:
         return f"no progress in {since} trials" if self.patience is not None and since >= self.patience else ""
 
 
-def _check_jobs(n_jobs: Any) -> int:
-    count = native(n_jobs)
-    if isinstance(count, bool) or not isinstance(count, int) or (count < 1 and count != -1):
-        raise InputError(f"`n_jobs` must be an integer >= 1, or -1 for one per core; got {n_jobs!r}.")
-    return count if count > 0 else os.cpu_count() or 1
-
-
-def _check_catch(catch: Any) -> tuple[type[Exception], ...]:
-    kinds = catch if isinstance(catch, tuple) else (catch,)
-    if not all(isinstance(one, type) and issubclass(one, Exception) for one in kinds):
-        raise InputError(f"`catch` must be exception classes, as after `except`; got {catch!r}.")
-    return kinds
-
-
 def _check_alone(optimizer: Optimizer | None, settings: Mapping[str, Any]) -> None:
     given = [name for name, value in settings.items() if value is not None and value != ()]
     if optimizer is not None and given:
         raise InputError(f"`{given[0]}` must be left out with `optimizer`, which has its own settings.")
 
 
-def _joined_options(options: Any, named: Mapping[str, Any], n_trials: int) -> Options:
+def _joined_options(options: Options | None, named: Mapping[str, Any], n_trials: int) -> Options:
     """The options, those given by name among them, with the number of trials unless they say another."""
-    if not (options is None or isinstance(options, Options)):
-        raise InputError(f"`options` must be crashbo.Options or None; got {options!r}.")
     known = [one.name for one in fields(Options) if one.name != "n_trials"]
     unknown = [name for name in named if name not in known]
     if unknown:
@@ -247,19 +232,20 @@ def _trials(
     jobs: Jobs, optimizer: Optimizer, n_trials: int, stop: _Stop, catch: tuple[type[Exception], ...]
 ) -> Iterator[Trial]:
     """Run trials and tell what came of them; an error of the function itself is raised once all have ended."""
-    out: dict[int, Suggestion] = {}
     broken: Exception | None = None
     while True:
-        while jobs.free and len(optimizer.trials) + len(out) < n_trials and not (broken or stop.why(optimizer)):
-            suggestion = optimizer.ask()
-            out[suggestion.number] = suggestion
-            jobs.start(suggestion.number, suggestion)
-        if not out:
+        room = min(jobs.count, n_trials - len(optimizer.trials))
+        while len(jobs.running) < room and not (broken or stop.why(optimizer)):
+            jobs.start(optimizer.ask())
+        if not jobs.running:
             break
-        key, said, error = jobs.wait()
-        suggestion = out.pop(key)
+        suggestion, (said, error) = jobs.wait()
         try:
-            trial = optimizer.record(suggestion, _outcome(said, error, catch, optimizer.constraints))
+            if isinstance(error, catch) and not isinstance(error, Crash):
+                error = Crash(f"{type(error).__name__}: {error}")
+            if error is not None and not isinstance(error, Crash):
+                raise error
+            trial = optimizer.record(suggestion, outcome_of(error or said, optimizer.constraints))
         except Exception as problem:
             optimizer.fail(suggestion, f"{type(problem).__name__}: {problem}")
             broken = broken or problem
@@ -267,15 +253,6 @@ def _trials(
             yield trial
     if broken is not None:
         raise broken
-
-
-def _outcome(said: Any, error: Any, catch: tuple[type[Exception], ...], constraints: Sequence[Constraint]) -> Outcome:
-    """What a trial ended in; an error of the function itself is raised again."""
-    if error is None or isinstance(error, Crash):
-        return outcome_of(error or said, constraints)
-    if isinstance(error, catch):
-        return check_outcome(CRASHED, {}, constraints, f"{type(error).__name__}: {error}")
-    raise error
 
 
 def _result(optimizer: Optimizer, stopped: str, *, modelled: bool = True) -> Result:
@@ -319,35 +296,28 @@ def _start(
     optimizer: Optimizer | None, file: Path | None, space: Space | Mapping[str, Any] | None, settings: dict[str, Any]
 ) -> Optimizer:
     """The optimizer to go on with; a file that it would overwrite must hold nothing else."""
-    wanted = optimizer if optimizer is not None or space is None else _new(space, settings)
-    if file is None:
-        return wanted or _new(space, settings)
-    from crashbo.studies.state_files import check_writable, resume
+    wanted = optimizer if optimizer is not None or space is None else Optimizer(space, **settings)
+    if file is not None:
+        from crashbo.studies.state_files import check_writable, resume
 
-    check_writable("state", file)
-    if wanted is not None:
-        wanted.space.to_json()  # refuses a constraint that is a function
-    if not file.exists():
-        return wanted or _new(space, settings)
-    strategy = settings["strategy"] if optimizer is None else optimizer.settings.strategy
-    own = None if isinstance(strategy, str) else strategy
-    anew = settings["seed"] is None and optimizer is None  # any seed will do
-    found = resume(file, None if wanted is None else wanted.saved, own, settings["options"].n_trials, any_seed=anew)
-    loaded = Optimizer.restore(found)
-    if optimizer is None:
-        return loaded
-    if optimizer.trials[: len(loaded.trials)] != loaded.trials:
-        raise InputError(
-            f"`state` must hold trials that `optimizer` knows; {file} has {len(loaded.trials)} others. Use another "
-            "file, or leave `optimizer` out to go on with those."
-        )
-    return optimizer
-
-
-def _new(space: Space | Mapping[str, Any] | None, settings: dict[str, Any]) -> Optimizer:
-    if space is None:
+        check_writable("state", file)
+        if wanted is not None:
+            wanted.space.to_json()  # refuses a constraint that is a function
+        if file.exists():
+            strategy = settings["strategy"] if wanted is None else wanted.settings.strategy
+            own = None if isinstance(strategy, str) else strategy
+            anew = settings["seed"] is None and optimizer is None  # any seed will do
+            known = None if wanted is None else wanted.saved
+            loaded = Optimizer.restore(resume(file, known, own, settings["options"].n_trials, any_seed=anew))
+            if optimizer is not None and optimizer.trials[: len(loaded.trials)] != loaded.trials:
+                raise InputError(
+                    f"`state` must hold trials that `optimizer` knows; {file} has {len(loaded.trials)} others. Use "
+                    "another file, or leave `optimizer` out to go on with those."
+                )
+            return optimizer or loaded
+    if wanted is None:
         raise InputError("`space` must be given unless `optimizer` is; got None.")
-    return Optimizer(space, **settings)
+    return wanted
 
 
 def _caption(optimizer: Optimizer) -> str:

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import Any, overload
@@ -149,16 +148,15 @@ class Optimizer(Ledger):
 
     def _ask_one(self) -> Suggestion:
         with self._lock:
-            begin = time.perf_counter()
             given = self._next_given()
-            params, why = (given, Reason("given")) if given is not None else self._suggest(begin)
+            params, why = self._suggest() if given is None else (given, Reason("given"))
             suggestion = Suggestion(params, self._asked, why)
             self._pending[self._asked] = suggestion
             self._asked += 1
             return suggestion
 
-    def _suggest(self, begin: float) -> tuple[dict[str, Any], Reason]:
-        history = self.history
+    def _suggest(self) -> tuple[dict[str, Any], Reason]:
+        begin, history = time.perf_counter(), self.history
         if not self.space.dimension:
             return self.space.sample(1, np.random.default_rng(0))[0], Reason("initial")
         with few_threads(len(history.trials)):
@@ -168,10 +166,8 @@ class Optimizer(Ledger):
                 return params, Reason("initial")
             surrogate = self.strategy.surrogate(history)
             mean, deviation = (float(one[0]) for one in surrogate.moments(found.point[None]))
-        limits = self._limits(surrogate, history)
-        seen = self.best_trial
-        known, relation = surrogate.any_cost, surrogate.relation
-        causes = {} if relation is None else asdict(relation)
+        limits, best, known = self._limits(surrogate, history), self.best_trial, surrogate.any_cost
+        causes = {} if surrogate.relation is None else vars(surrogate.relation)
         return params, Reason(
             found.mode,
             found.value,
@@ -182,18 +178,17 @@ class Optimizer(Ledger):
             {name: limit.deviation for name, limit in limits.items()},
             history.sign * mean if known else None,
             deviation if known else None,
-            None if seen is None else seen.objective,
-            seen is not None and seen.objective is not None and mean < history.sign * seen.objective,
+            None if best is None else best.objective,
+            best is not None and best.objective is not None and mean < history.sign * best.objective,
         )
 
     def _next_given(self) -> dict[str, Any] | None:
         """The first of the user's initial points that is neither out nor told."""
         seen = [dict(one) for one in self.pending] + [dict(trial.params) for trial in self._trials]
         for point in self.initial_points:
-            if point in seen:
-                seen.remove(point)
-            else:
+            if point not in seen:
                 return point
+            seen.remove(point)
         return None
 
     @property
@@ -253,9 +248,8 @@ class Optimizer(Ledger):
     def saved(self) -> Saved:
         """The whole state, frozen; `restore` continues exactly from here."""
         with self._lock:
-            trials, pending = tuple(self._trials), tuple(self._pending.values())
             points, errors = tuple(self.initial_points), dict(self._errors)
-            return Saved(self.space, self.settings, points, self._asked, trials, pending, errors)
+            return Saved(self.space, self.settings, points, self._asked, self.trials, self.pending, errors)
 
     @classmethod
     def restore(cls, saved: Saved) -> "Optimizer":
@@ -272,14 +266,9 @@ class Optimizer(Ledger):
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], *, strategy: Strategy | None = None) -> "Optimizer":
-        """Restore an optimizer from `to_json`, also from a state of version 0.1.
+        """Restore an optimizer from what `to_json` returned, also from a state of version 0.1.
 
-        Args:
-            state: what `to_json` returned.
-            strategy: your strategy object, if you used one of your own.
-
-        Raises:
-            InputError: if a field is wrong; the message names it.
+        `strategy` is your strategy object, if you used one of your own. An `InputError` names the field that is wrong.
         """
         return cls.restore(_files().from_json(state, strategy))
 

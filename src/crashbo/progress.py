@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-Update = Callable[[int, str], None]
-
 
 def in_notebook() -> bool:
     """Whether a notebook's kernel runs this."""
@@ -17,11 +15,8 @@ def in_notebook() -> bool:
 
 
 @contextmanager
-def progress_bar(total: int, done: int, shown: bool | None) -> Iterator[Update]:
-    """Show a bar and give the function that moves it: how many are done, and a few words.
-
-    With `shown` None it is shown in a notebook, and where standard error is a terminal.
-    """
+def progress_bar(total: int, done: int, shown: bool | None) -> Iterator[Callable[[int, str], None]]:
+    """Show a bar (`shown` None: in notebooks and terminals) and give what moves it: how many are done, a few words."""
     if shown is False:
         yield lambda done, words: None
     elif in_notebook():

@@ -12,11 +12,7 @@ import scipy.linalg  # noqa: F401  (brings the libraries that are looked for)
 from threadpoolctl import ThreadpoolController
 
 _SMALL = 500  # trials
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()
+_libraries = cache(ThreadpoolController)
 
 
 def few_threads(trials: int) -> AbstractContextManager[Any]:
