@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtri
 
 from crashbo.errors import NumericalError
-from crashbo.gp.evidence import log_evidence_of_values
+from crashbo.gp.inference import log_evidence_of_values
 from crashbo.gp.kernel import KernelName
 from crashbo.gp.rows import Rows
 from crashbo.learning.block import Block
