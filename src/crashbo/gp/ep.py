@@ -161,11 +161,11 @@ def _sweep(given: _Problems, labels: Labels, tolerance: float, max_sweeps: int) 
 
 
 def _result(x: Array, q: Marginals, site: Site, sweeps: int, change: Array, done: Bools) -> EPResult:
+    precision, shift = np.split(x, 2, -1)
     log_z = site.log_mass.sum(-1) + q.log_normaliser
-    log_partition, converged = np.minimum(log_z, 0.0), done & (log_z <= 1e-6)
-    sites = np.split(x, 2, -1)
+    mass, sound = np.minimum(log_z, 0.0), done & (log_z <= 1e-6)
     moments = q.mean, q.variance, q.gradient
-    return EPResult(*sites, *moments, log_partition, site.kept, site.log_mass, sweeps, change, converged)
+    return EPResult(precision, shift, *moments, mass, site.kept, site.log_mass, sweeps, change, sound)
 
 
 def _mismatch(q: Marginals, site: Site) -> Array:

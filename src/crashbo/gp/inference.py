@@ -34,6 +34,11 @@ class Conditioned:
         """`b x m`, label width below which rounding would decide."""
         return WIDTH_FLOOR * self.deviation
 
+    @property
+    def left(self) -> Array:
+        """`b x m`, standard deviations given the values, above what rounding leaves of them."""
+        return np.sqrt(np.maximum(np.einsum("bii->bi", self.covariance), np.square(self.smallest_width)))
+
 
 def condition_on_values(covariance: Array, values: Array, noise: Array) -> Conditioned:
     """Condition the labelled rows on the values (Appendix "Product of Gaussians", corrected).

@@ -95,8 +95,8 @@ class Hyperparameters:
     def select(self, index: Indices | slice) -> "Hyperparameters":
         """Some of the settings."""
         kernel = self.kernel if isinstance(self.kernel, str) else tuple(np.array(self.kernel)[index].tolist())
-        parts = (self.lengthscale, self.mixing, self.noise, self.threshold, self.lapse)
-        return Hyperparameters(*(part[index] for part in parts), kernel)
+        names = ("lengthscale", "mixing", "noise", "threshold", "lapse")
+        return Hyperparameters(**{name: getattr(self, name)[index] for name in names}, kernel=kernel)
 
     @cached_property
     def latents(self) -> Latents:

@@ -5,9 +5,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from crashbo.arrays import Array, Indices
 from crashbo.errors import NumericalError
 from crashbo.gp.inference import Posterior, infer
 from crashbo.gp.rows import Hyperparameters
@@ -17,9 +17,7 @@ from crashbo.learning.values import ValuePoint, fixed_values, systematic, value_
 from crashbo.learning.warp import Warp
 from crashbo.numbers import NUMBERS, Numbers
 
-Array = NDArray[np.float64]
 Pair = tuple[ValuePoint, "_Relation"]
-Sites = tuple[Array, Array]
 _TOLERANCE, _SWEEPS = 1e-3, 60  # of EP
 _AFFORDED = 320  # models times trials
 _GOLDEN = 0.618034  # its multiples, less whole numbers, are spread evenly
@@ -28,19 +26,12 @@ _COMBINATIONS = 27  # of the relations of several margins
 
 @dataclass(frozen=True)
 class Candidates:
-    """Hyperparameters to be weighed, `b` of them.
-
-    Attributes:
-        at: the settings.
-        warps: of the values.
-        log_prior: `b`, of all of them, times the weight of the sample that they belong to.
-        sites: EP's, where they were learned; None: not known.
-    """
+    """Hyperparameters to be weighed, `b` of them."""
 
     at: Hyperparameters
-    warps: tuple[Warp, ...]
-    log_prior: Array
-    sites: KnownSites | None = None
+    warps: tuple[Warp, ...]  # of the values
+    log_prior: Array  # b, of all of them, times the weight of the sample that they belong to
+    sites: KnownSites | None = None  # EP's, where they were learned; None: not known
 
     def __len__(self) -> int:
         return len(self.log_prior)
@@ -49,31 +40,22 @@ class Candidates:
         """As many of them as can be kept up with so many trials."""
         return self.select(np.arange(min(len(self), _affordable(trials))))
 
-    def select(self, index: NDArray[np.int64]) -> "Candidates":
+    def select(self, index: Indices) -> "Candidates":
         """Some of them."""
-        warps, sites = tuple(self.warps[i] for i in index.tolist()), self.sites
-        return Candidates(
-            self.at.select(index), warps, self.log_prior[index], None if sites is None else sites.select(index)
-        )
+        warps = tuple(self.warps[i] for i in index.tolist())
+        sites = None if self.sites is None else self.sites.select(index)
+        return Candidates(self.at.select(index), warps, self.log_prior[index], sites)
 
 
 @dataclass(frozen=True)
 class ModelSet:
-    """Posteriors of one output under several hyperparameters, with their weights.
+    """Posteriors of one output under several hyperparameters, with their weights."""
 
-    Attributes:
-        block: the trials.
-        candidates: the hyperparameters.
-        posterior: `b`, in the units of each warp.
-        weights: `b`, they add up to 1.
-        log_evidence: of all of them together, up to a constant that depends on the candidates alone.
-    """
-
-    block: Block
-    candidates: Candidates
-    posterior: Posterior
-    weights: Array
-    log_evidence: float
+    block: Block  # the trials
+    candidates: Candidates  # the hyperparameters
+    posterior: Posterior  # b, in the units of each warp
+    weights: Array  # b, they add up to 1
+    log_evidence: float  # of all of them together, up to a constant that depends on the candidates alone
 
     @property
     def warps(self) -> tuple[Warp, ...]:
@@ -117,16 +99,18 @@ def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
 
 def weigh_all(block: Block, numbers: Numbers = NUMBERS) -> "ModelSet":
     """All candidates that matter, with their weights; see `learn`."""
-    modes = [fixed_values(block)] if block.fixed is not None else value_modes(block, numbers)
-    best = modes[0]
-    pairs = [(best.centre(), relation) for relation in _relations(block, best.centre(), numbers)]
+    if block.fixed is not None:
+        points = [centre := fixed_values(block)]
+    else:
+        modes = value_modes(block, numbers)
+        centre, points = modes[0].centre(), value_points(block, modes, numbers)
+    pairs = [(centre, relation) for relation in _relations(block, centre, numbers)]
     pairs, start = _best(block, pairs, None, numbers)
     if len(block.above):
-        pairs = [(one, relation.lapsing(lapse, prior)) for one, relation in pairs for lapse, prior in numbers.lapses]
-        pairs, start = _best(block, pairs, _repeat(start, len(numbers.lapses)), numbers)
-    points = value_points(block, modes, numbers)
-    spread = [(point, relation) for _, relation in pairs for point in points]
-    return weigh(_assemble(block, spread, numbers), block, _repeat(start, len(points)))
+        pairs = [(centre, relation.lapsing(*lapse)) for _, relation in pairs for lapse in numbers.lapses]
+        pairs, start = _best(block, pairs, np.repeat(start, len(numbers.lapses), 1), numbers)
+    pairs = [(point, relation) for _, relation in pairs for point in points]
+    return weigh(_assemble(block, pairs, numbers), block, np.repeat(start, len(points), 1))
 
 
 def _resample(found: "ModelSet", count: int) -> Candidates:
@@ -152,19 +136,15 @@ def _resample(found: "ModelSet", count: int) -> Candidates:
     return replace(kept, log_prior=kept.log_prior + shift, sites=KnownSites.of(found.posterior).select(chosen))
 
 
-def _best(block: Block, pairs: list[Pair], start: Sites | None, numbers: Numbers) -> tuple[list[Pair], Sites]:
-    """The candidates that count, with EP's sites."""
+def _best(block: Block, pairs: list[Pair], start: Array | None, numbers: Numbers) -> tuple[list[Pair], Array]:
+    """The candidates that count, the heaviest first, with EP's sites."""
     found = weigh(_assemble(block, pairs, numbers), block, start)
-    used = _largest(found.weights, 0.5 * numbers.smallest_weight, numbers.most_models)
-    kept = [pairs[i] for i in used.tolist()]
-    return kept, (found.posterior.ep.precision[used], found.posterior.ep.shift[used])
+    order = np.argsort(-found.weights, kind="stable")[: numbers.most_models]
+    used = order[found.weights[order] >= min(0.5 * numbers.smallest_weight, found.weights.max())]
+    return [pairs[i] for i in used.tolist()], found.posterior.ep.sites[:, used]
 
 
-def _repeat(sites: Sites, times: int) -> Sites:
-    return np.repeat(sites[0], times, 0), np.repeat(sites[1], times, 0)
-
-
-def weigh(candidates: Candidates, block: Block, start: Sites | None = None) -> ModelSet:
+def weigh(candidates: Candidates, block: Block, start: Array | None = None) -> ModelSet:
     """The posteriors and weights of candidates, given trials.
 
     EP begins from `start`, or from the sites that the candidates were learned with.
@@ -183,27 +163,14 @@ def weigh(candidates: Candidates, block: Block, start: Sites | None = None) -> M
     return ModelSet(block, candidates, posterior, np.exp(log_weight - total), total)
 
 
-def _largest(weights: Array, smallest: float, most: int) -> NDArray[np.int64]:
-    """The heaviest entries, heaviest first."""
-    order = np.argsort(-weights, kind="stable")[:most]
-    return order[weights[order] >= min(smallest, weights.max())]
-
-
 @dataclass(frozen=True)
 class _Relation:
-    """How margins relate to the value.
+    """How margins relate to the value."""
 
-    Attributes:
-        correlation: `margins`.
-        lengthscale: `margins x d`.
-        lapse: rate of random crashes.
-        log_prior: of all this.
-    """
-
-    correlation: Array
-    lengthscale: Array
-    lapse: float
-    log_prior: float
+    correlation: Array  # margins
+    lengthscale: Array  # margins x d
+    lapse: float  # rate of random crashes
+    log_prior: float  # of all this
 
     def lapsing(self, lapse: float, prior: float) -> "_Relation":
         """The same with another lapse rate."""

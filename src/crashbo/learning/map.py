@@ -20,7 +20,6 @@ class Mode:
 
     theta: Array
     log_posterior: float  # there, up to a constant; -inf if it could not be computed anywhere
-    evaluations: int
 
 
 def find_mode(
@@ -40,7 +39,7 @@ def find_mode(
         iterations: at most; it ends earlier where the value changes by less than `precision`, relative, or where no
             derivative exceeds `steepest`.
     """
-    best = Mode(np.asarray(start, dtype=np.float64), -math.inf, 0)
+    best = Mode(np.asarray(start, dtype=np.float64), -math.inf)
 
     def negative(theta: Array) -> tuple[float, Array]:
         nonlocal best
@@ -51,10 +50,10 @@ def find_mode(
         if not (math.isfinite(value) and np.isfinite(gradient).all()):
             return _REFUSED, np.zeros_like(theta)
         if value > best.log_posterior:
-            best = Mode(theta.copy(), value, best.evaluations)
+            best = Mode(theta.copy(), value)
         return -value, -gradient
 
     effort = {"maxiter": iterations, "ftol": precision, "gtol": steepest}
     inside = np.clip(best.theta, *np.array(bounds).T)
-    found = minimize(negative, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=effort)
-    return Mode(best.theta, best.log_posterior, int(found.nfev))
+    minimize(negative, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=effort)
+    return best

@@ -3,11 +3,10 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array
 from crashbo.numbers import Numbers
 
-Array = NDArray[np.float64]
 LENGTHSCALE_RANGE = (2.5e-2, 1e3)
 VARIANCE_RANGE = (1e-3, 1e3)
 NOISE_RANGE = (1e-8, 10.0)

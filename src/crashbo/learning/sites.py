@@ -11,28 +11,25 @@ from crashbo.gp.rows import Rows
 
 @dataclass(frozen=True)
 class KnownSites:
-    """Site precisions and shifts of `b` posteriors, `b x outputs x n` each; 0 where there was no label."""
+    """Site precisions and shifts of `b` posteriors, `2 x b x outputs x n`; 0 where there was no label."""
 
-    precision: Array
-    shift: Array
+    by_place: Array
 
     @classmethod
     def of(cls, posterior: Posterior) -> "KnownSites":
         """Those of posteriors, by output and point."""
-        rows, ep = posterior.rows, posterior.ep
-        precision, shift = np.zeros((2, len(posterior), posterior.at.mixing.shape[1], len(rows.X)))
-        precision[:, rows.label_output, rows.label_point] = ep.precision
-        shift[:, rows.label_output, rows.label_point] = ep.shift
-        return cls(precision, shift)
+        rows = posterior.rows
+        by_place = np.zeros((2, len(posterior), posterior.at.mixing.shape[1], len(rows.X)))
+        by_place[:, :, rows.label_output, rows.label_point] = posterior.ep.sites
+        return cls(by_place)
 
     def select(self, index: Indices) -> "KnownSites":
         """Some of the posteriors."""
-        return KnownSites(self.precision[index], self.shift[index])
+        return KnownSites(self.by_place[:, index])
 
-    def start(self, rows: Rows) -> tuple[Array, Array]:
-        """For the labels of rows whose first points are those known here, `b x m` each; new labels begin at 0."""
-        known = np.flatnonzero(rows.label_point < self.precision.shape[-1])
-        output, point = rows.label_output[known], rows.label_point[known]
-        precision, shift = np.zeros((2, len(self.precision), len(rows.label_point)))
-        precision[:, known], shift[:, known] = self.precision[:, output, point], self.shift[:, output, point]
-        return precision, shift
+    def start(self, rows: Rows) -> Array:
+        """For the labels of rows whose first points are those known here, `2 x b x m`; new labels begin at 0."""
+        known = np.flatnonzero(rows.label_point < self.by_place.shape[-1])
+        start = np.zeros((2, self.by_place.shape[1], len(rows.label_point)))
+        start[..., known] = self.by_place[:, :, rows.label_output[known], rows.label_point[known]]
+        return start
