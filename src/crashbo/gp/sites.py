@@ -51,16 +51,16 @@ def condition_on_sites(mean: Array, covariance: Array, prior: Array, precision: 
         cavity variance    = variance / (1 - precision variance),   cavity mean = posterior mean - cavity variance g
     """
     positive = precision > 0
-    gradient = np.where(positive, 0.0, shift)
+    flat = np.where(positive, 0.0, shift)  # h
     extra = np.zeros(len(mean))
-    if gradient.any():
-        moved = (covariance @ gradient[..., None])[..., 0]
-        extra = np.einsum("bn,bn->b", gradient, mean + 0.5 * moved)
+    if flat.any():
+        moved = (covariance @ flat[..., None])[..., 0]
+        extra = np.einsum("bn,bn->b", flat, mean + 0.5 * moved)
         mean = mean + moved
     active = np.flatnonzero(positive.any(0))
     if len(active) == 0:
-        cavity = mean - prior * gradient
-        return Marginals(mean, prior, gradient, cavity, prior, extra - _site_mass(gradient, cavity, prior))
+        cavity = mean - prior * flat
+        return Marginals(mean, prior, flat, cavity, prior, extra - _site_mass(flat, cavity, prior))
     rows = covariance if len(active) == mean.shape[-1] else covariance[:, active]
     some, tau = positive[:, active], precision[:, active]
     root, safe = np.sqrt(tau), np.where(some, tau, 1.0)
@@ -81,15 +81,14 @@ def condition_on_sites(mean: Array, covariance: Array, prior: Array, precision: 
     cavity_variance = np.minimum(cavity_variance, prior)
     variance = cavity_variance / (1 + precision * cavity_variance)
     posterior_mean = mean + (g[:, None, :] @ rows)[:, 0]
-    tilted = gradient
-    gradient = gradient.copy()
+    gradient = flat.copy()
     gradient[:, active] += g
     cavity_mean = posterior_mean - cavity_variance * gradient
     v = cavity_variance[:, active]
     local = np.log1p(tau * v) + np.square(g) * (v + np.where(some, 1 / safe, 0.0))
     log_det = 2 * np.log(np.einsum("baa->ba", factors)).sum(-1)
     log_normaliser = 0.5 * (local.sum(-1) - log_det - np.einsum("bn,bn->b", white, white))
-    log_normaliser += extra - _site_mass(tilted, cavity_mean, cavity_variance)
+    log_normaliser += extra - _site_mass(flat, cavity_mean, cavity_variance)
     return Marginals(posterior_mean, variance, gradient, cavity_mean, cavity_variance, log_normaliser)
 
 

@@ -10,18 +10,38 @@ from scipy.special import logsumexp
 from crashbo.arrays import Array, Indices
 from crashbo.errors import NumericalError
 from crashbo.gp.inference import Posterior, infer
-from crashbo.gp.rows import Hyperparameters
+from crashbo.gp.rows import Hyperparameters, Rows
 from crashbo.learning.block import Block, Relations
-from crashbo.learning.sites import KnownSites
 from crashbo.learning.values import ValuePoint, fixed_values, systematic, value_modes, value_points
 from crashbo.learning.warp import Warp
 from crashbo.numbers import NUMBERS, Numbers
 
-Pair = tuple[ValuePoint, "_Relation"]
 _TOLERANCE, _SWEEPS = 1e-3, 60  # of EP
 _AFFORDED = 320  # models times trials
 _GOLDEN = 0.618034  # its multiples, less whole numbers, are spread evenly
 _COMBINATIONS = 27  # of the relations of several margins
+
+
+@dataclass(frozen=True)
+class KnownSites:
+    """EP's sites by place, `2 x b x outputs x n` (0 where there was no label), to begin from with more trials."""
+
+    by_place: Array
+
+    @classmethod
+    def of(cls, posterior: Posterior) -> "KnownSites":
+        """Those of posteriors, by output and point."""
+        rows = posterior.rows
+        by_place = np.zeros((2, len(posterior), posterior.at.mixing.shape[1], len(rows.X)))
+        by_place[:, :, rows.label_output, rows.label_point] = posterior.ep.sites
+        return cls(by_place)
+
+    def start(self, rows: Rows) -> Array:
+        """For the labels of rows whose first points are those known here, `2 x b x m`; new labels begin at 0."""
+        known = np.flatnonzero(rows.label_point < self.by_place.shape[-1])
+        start = np.zeros((2, self.by_place.shape[1], len(rows.label_point)))
+        start[..., known] = self.by_place[:, :, rows.label_output[known], rows.label_point[known]]
+        return start
 
 
 @dataclass(frozen=True)
@@ -43,7 +63,7 @@ class Candidates:
     def select(self, index: Indices) -> "Candidates":
         """Some of them."""
         warps = tuple(self.warps[i] for i in index.tolist())
-        sites = None if self.sites is None else self.sites.select(index)
+        sites = None if self.sites is None else KnownSites(self.sites.by_place[:, index])
         return Candidates(self.at.select(index), warps, self.log_prior[index], sites)
 
 
@@ -87,6 +107,16 @@ def _affordable(trials: int) -> int:
     return max(1, _AFFORDED // max(1, trials))
 
 
+@dataclass(frozen=True)
+class _Relation:
+    """How margins relate to the value."""
+
+    correlation: Array  # margins
+    lengthscale: Array  # margins x d
+    lapse: float  # rate of random crashes
+    log_prior: float  # of all this
+
+
 def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
     """Find the hyperparameters that matter, a pure function of the trials.
 
@@ -97,51 +127,40 @@ def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
     return _resample(weigh_all(block, numbers), min(numbers.most_models, _affordable(len(block.X))))
 
 
-def weigh_all(block: Block, numbers: Numbers = NUMBERS) -> "ModelSet":
+def weigh_all(block: Block, numbers: Numbers = NUMBERS) -> ModelSet:
     """All candidates that matter, with their weights; see `learn`."""
     if block.fixed is not None:
         points = [centre := fixed_values(block)]
     else:
         modes = value_modes(block, numbers)
         centre, points = modes[0].centre(), value_points(block, modes, numbers)
-    pairs = [(centre, relation) for relation in _relations(block, centre, numbers)]
-    pairs, start = _best(block, pairs, None, numbers)
+    relations, start = _best(block, centre, _relations(block, centre, numbers), None, numbers)
     if len(block.above):
-        pairs = [(centre, relation.lapsing(*lapse)) for _, relation in pairs for lapse in numbers.lapses]
-        pairs, start = _best(block, pairs, np.repeat(start, len(numbers.lapses), 1), numbers)
-    pairs = [(point, relation) for _, relation in pairs for point in points]
+        lapsing = [
+            replace(relation, lapse=lapse, log_prior=relation.log_prior + math.log(prior))
+            for relation in relations
+            for lapse, prior in numbers.lapses
+        ]
+        relations, start = _best(block, centre, lapsing, np.repeat(start, len(numbers.lapses), 1), numbers)
+    pairs = [(point, relation) for relation in relations for point in points]
     return weigh(_assemble(block, pairs, numbers), block, np.repeat(start, len(points), 1))
 
 
-def _resample(found: "ModelSet", count: int) -> Candidates:
+def _resample(found: ModelSet, count: int) -> Candidates:
     """Few candidates that stand for all, the heaviest first: systematic sampling of the weights, by relation.
 
     Taking the heaviest alone would leave out what many light ones agree on.
     """
     at = found.posterior.at
-    order = np.lexsort(
-        (
-            at.lengthscale[:, 0].mean(-1),
-            at.lapse,
-            at.lengthscale[:, min(1, at.lengthscale.shape[1] - 1)].mean(-1),
-            at.mixing[:, -1, 0],
-        )
-    )
+    lengths = at.lengthscale.mean(-1)
+    order = np.lexsort((lengths[:, 0], at.lapse, lengths[:, min(1, lengths.shape[1] - 1)], at.mixing[:, -1, 0]))
     drawn, shares = systematic(found.weights[order], count)
     scattered = np.arange(len(shares)) * _GOLDEN % 1
     heaviest = np.lexsort((scattered, -shares))  # so that the first of equally heavy ones stand for the others
     chosen, shares = order[drawn[heaviest]], shares[heaviest]
-    kept = found.candidates.select(chosen)
+    kept = replace(found.candidates, sites=KnownSites.of(found.posterior)).select(chosen)
     shift = np.log(shares) - np.log(np.maximum(found.weights[chosen], 1e-300))
-    return replace(kept, log_prior=kept.log_prior + shift, sites=KnownSites.of(found.posterior).select(chosen))
-
-
-def _best(block: Block, pairs: list[Pair], start: Array | None, numbers: Numbers) -> tuple[list[Pair], Array]:
-    """The candidates that count, the heaviest first, with EP's sites."""
-    found = weigh(_assemble(block, pairs, numbers), block, start)
-    order = np.argsort(-found.weights, kind="stable")[: numbers.most_models]
-    used = order[found.weights[order] >= min(0.5 * numbers.smallest_weight, found.weights.max())]
-    return [pairs[i] for i in used.tolist()], found.posterior.ep.sites[:, used]
+    return replace(kept, log_prior=kept.log_prior + shift)
 
 
 def weigh(candidates: Candidates, block: Block, start: Array | None = None) -> ModelSet:
@@ -163,41 +182,31 @@ def weigh(candidates: Candidates, block: Block, start: Array | None = None) -> M
     return ModelSet(block, candidates, posterior, np.exp(log_weight - total), total)
 
 
-@dataclass(frozen=True)
-class _Relation:
-    """How margins relate to the value."""
-
-    correlation: Array  # margins
-    lengthscale: Array  # margins x d
-    lapse: float  # rate of random crashes
-    log_prior: float  # of all this
-
-    def lapsing(self, lapse: float, prior: float) -> "_Relation":
-        """The same with another lapse rate."""
-        return replace(self, lapse=lapse, log_prior=self.log_prior + math.log(prior))
+def _best(
+    block: Block, point: ValuePoint, relations: list[_Relation], start: Array | None, numbers: Numbers
+) -> tuple[list[_Relation], Array]:
+    """The relations that count at one point, the heaviest first, with EP's sites."""
+    found = weigh(_assemble(block, [(point, one) for one in relations], numbers), block, start)
+    order = np.argsort(-found.weights, kind="stable")[: numbers.most_models]
+    used = order[found.weights[order] >= min(0.5 * numbers.smallest_weight, found.weights.max())]
+    return [relations[i] for i in used.tolist()], found.posterior.ep.sites[:, used]
 
 
 def _relations(block: Block, point: ValuePoint, numbers: Numbers) -> list[_Relation]:
     """All relations to try, at the smallest lapse rate; of several margins those that count for each on its own."""
     if block.margins <= 1:
         return _one_margin(block, numbers)
-    each = []
-    for margin in range(block.margins):
-        single = block.single(margin)
-        pairs = [(point, relation) for relation in _one_margin(single, numbers)]
-        kept, _ = _best(single, pairs, None, numbers)
-        each.append([relation for _, relation in kept[:3]])
-    return [_joined(combination) for combination in itertools.islice(itertools.product(*each), _COMBINATIONS)]
-
-
-def _joined(relations: tuple[_Relation, ...]) -> _Relation:
-    """The relations of several margins as one."""
-    return _Relation(
-        np.concatenate([one.correlation for one in relations]),
-        np.concatenate([one.lengthscale for one in relations]),
-        relations[0].lapse,
-        sum(one.log_prior for one in relations),
-    )
+    singles = [block.single(margin) for margin in range(block.margins)]
+    each = [_best(one, point, _one_margin(one, numbers), None, numbers)[0][:3] for one in singles]
+    return [
+        _Relation(
+            np.concatenate([one.correlation for one in several]),
+            np.concatenate([one.lengthscale for one in several]),
+            several[0].lapse,
+            sum(one.log_prior for one in several),
+        )
+        for several in itertools.islice(itertools.product(*each), _COMBINATIONS)
+    ]
 
 
 def _one_margin(block: Block, numbers: Numbers) -> list[_Relation]:
@@ -216,7 +225,8 @@ def _one_margin(block: Block, numbers: Numbers) -> list[_Relation]:
     ]
 
 
-def _assemble(block: Block, pairs: list[Pair], numbers: Numbers) -> Candidates:
+def _assemble(block: Block, pairs: list[tuple[ValuePoint, _Relation]], numbers: Numbers) -> Candidates:
+    """Every pair of the value's hyperparameters and a relation, with their prior."""
     thetas = np.stack([point.theta for point, _ in pairs])
     relations = Relations(
         np.stack([relation.correlation for _, relation in pairs]),
