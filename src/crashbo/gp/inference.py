@@ -53,8 +53,7 @@ def condition_on_values(covariance: Array, values: Array, noise: Array) -> Condi
     Raises:
         NumericalError: A is not positive definite to double precision.
     """
-    b, r = covariance.shape[:2]
-    k = noise.shape[-1]
+    (b, r, _), k = covariance.shape, noise.shape[-1]
     values = np.broadcast_to(values, (b, k))
     half, white, log_evidence = np.empty((b, k, r - k)), np.empty((b, k)), np.zeros(b)
     factors = [factor_values(covariance[i, :k, :k], noise[i]) for i in range(b)]
@@ -93,8 +92,7 @@ class Solution:
 
         Math: [[La^-1, 0], [-T K_lv A^-1, T]],  A = La La',  T = Lb^-1 S^(1/2)
         """
-        b, r = self.weights.shape
-        k = self.given.white.shape[-1]
+        (b, r), k = self.weights.shape, self.given.white.shape[-1]
         found = np.zeros((b, r, r))
         for i in range(b):
             if k:

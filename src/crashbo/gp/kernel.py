@@ -113,10 +113,7 @@ class Latents:
         return cls(different, tuple(name for name, _ in ordered), place)
 
     def of_latent(self, different: Array, latent: int, constant: float) -> Array:
-        """`b x ...`, what belongs to one latent of `q x ...` values; `constant` where it is constant."""
-        place = self.place[:, latent]
-        if place.max() < 0:
-            return np.full((len(place), *different.shape[1:]), constant)
-        found = different[place]
-        found[place < 0] = constant
+        """`b x ...`, what belongs to one latent of `q x ...` values; `constant` in settings where it is constant."""
+        found = different[self.place[:, latent]]
+        found[self.place[:, latent] < 0] = constant
         return found

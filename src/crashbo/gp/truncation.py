@@ -98,10 +98,7 @@ def match_moments(
 
     Args:
         mean, variance: of the cavity, `... x n`; variance > 0.
-        sign: +1 where the latent lies at or below 0, -1 where above.
-        width: probit width of the label, >= 0.
-        lapse: rate e in [0, 1).
-        soft: labels at or below 0 that may lapse as well; None: none.
+        sign, width, lapse, soft: see `Labels`.
     """
     scale = np.sqrt(variance + np.square(width))
     z = -sign * mean / scale
@@ -109,11 +106,8 @@ def match_moments(
     log_held = np.log1p(-lapse) + log_ndtr(z)
     lapses = (lapse > 0) & ((sign < 0) if soft is None else (sign < 0) | soft)
     if not lapses.any():
-        kept = np.ones_like(z)
-        log_mass = log_held
-        left = shrinkage
-        numerator = hazard * excess
-        pull = excess - z * shrinkage
+        kept, log_mass, left = np.ones_like(z), log_held, shrinkage
+        numerator, pull = hazard * excess, excess - z * shrinkage
     else:
         log_lapse = np.log(np.where(lapses, lapse, 1e-300))
         log_mass = np.where(lapses, np.logaddexp(log_lapse, log_held), log_held)
@@ -126,11 +120,8 @@ def match_moments(
     total = np.square(width) + variance * left
     precision = numerator / total
     shift = -sign * scale * pull / total
-    wide = precision < 0
-    if wide.any():
-        precision = np.where(wide, 0.0, precision)
-        shift = np.where(wide, -sign * kept * hazard / scale, shift)
-    flat = kept * hazard < _FLAT
-    if flat.any():
-        precision, shift = np.where(flat, 0.0, precision), np.where(flat, 0.0, shift)
+    wide, flat = precision < 0, kept * hazard < _FLAT
+    if wide.any() or flat.any():
+        precision = np.where(wide | flat, 0.0, precision)
+        shift = np.where(flat, 0.0, np.where(wide, -sign * kept * hazard / scale, shift))
     return Site(precision, shift, log_mass, kept)

@@ -87,8 +87,7 @@ class Block:
             kernel: of all latents but the limits, which are constant under any.
         """
         b, d, m = len(theta), theta.shape[-1] - 2, self.margins
-        own = 0 if self.self_limited else m
-        limits = m if limit_deviation else 0
+        own, limits = 0 if self.self_limited else m, m if limit_deviation else 0
         mixing = np.zeros((b, 1 + m, 1 + own + limits))
         lengthscale = np.full((b, 1 + own + limits, d), CONSTANT)
         mixing[:, 0, 0] = np.exp(0.5 * theta[:, -2])

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from crashbo.arrays import Array
 from crashbo.errors import NumericalError
 
-LogPosterior = Callable[[Array], tuple[float, Array]]
+LogPosterior = Callable[[Array], tuple[float, Array]]  # with its gradient
 _REFUSED = 1e12  # stands for a log posterior that cannot be computed
 
 
@@ -33,11 +33,8 @@ def find_mode(
 ) -> Mode:
     """Maximise a log posterior by L-BFGS-B, remembering the best point seen.
 
-    Args:
-        log_posterior: value and gradient at `p` hyperparameters; may raise `NumericalError` where it has none.
-        start, bounds: `p`, and `p` pairs.
-        iterations: at most; it ends earlier where the value changes by less than `precision`, relative, or where no
-            derivative exceeds `steepest`.
+    It may raise `NumericalError` where it has no value. The search ends after so many iterations, where the value
+    changes by less than `precision`, relative, or where no derivative exceeds `steepest`.
     """
     best = Mode(np.asarray(start, dtype=np.float64), -math.inf)
 
