@@ -12,7 +12,7 @@ from scipy.stats import norm
 from crashbo import InputError
 from crashbo.botorch.acquisition import MinValueEntropySearch, apply, believe
 from crashbo.botorch.information import log_both_below, log_noisy_information
-from crashbo.gp.information import log_information
+from crashbo.gp.truncation import log_information
 from tests.botorch.helpers import double
 from tests.botorch.models import GRID, NOISE, fake, gpcr, standard_gp
 

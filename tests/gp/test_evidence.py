@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from crashbo.errors import NumericalError
-from crashbo.gp import evidence
-from crashbo.gp.evidence import log_evidence_of_values
-from crashbo.gp.inference import evidence_gradient, infer
+from crashbo.gp import inference
+from crashbo.gp.inference import evidence_gradient, infer, log_evidence_of_values
 from crashbo.gp.kernel import KERNELS
 from crashbo.gp.rows import Hyperparameters, Rows
 
@@ -49,7 +48,7 @@ def test_no_values_have_evidence_one():
 
 
 def test_a_covariance_that_cannot_be_factored_is_said(monkeypatch):
-    monkeypatch.setattr(evidence, "NOISE_FLOOR", 0.0)
+    monkeypatch.setattr(inference, "NOISE_FLOOR", 0.0)
     rows = replace(values_alone(3), X=np.full((3, 3), 0.5))
     with pytest.raises(NumericalError, match="not positive definite"):
         log_evidence_of_values(rows, np.array([0.0, 0.0, 0.0, 0.0, -800.0]), "rbf")

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from crashbo.gp.information import log_information
+from crashbo.gp.truncation import log_information
 
 MODERATE = [-30.5, -29.5, -8.0, -3.0, -1.0, -1e-3, 0.0, 1e-3, 0.5, 2.0, 5.0, 7.0, 9.0, 15.0, 25.0, 37.0]
 FAR = [-1e6, -1e2, 40.0, 1e2, 1e6]

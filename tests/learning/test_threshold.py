@@ -65,7 +65,7 @@ def test_a_tighter_hyperprior_pulls_harder():
 
 def test_an_earlier_estimate_is_a_good_start():
     cold = estimate(ThresholdRule())
-    warm = estimate(ThresholdRule(), start=cold.start)
+    warm = estimate(ThresholdRule(), guess=cold.threshold, sites=cold.solution.ep.sites)
     assert warm.threshold == pytest.approx(cold.threshold, abs=1e-4)
     assert warm.solves < cold.solves
 

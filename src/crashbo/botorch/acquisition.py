@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from crashbo.botorch.data import to_numpy
 from crashbo.botorch.information import log_both_below, log_coin_information, log_noisy_information
 from crashbo.errors import InputError
-from crashbo.gp.information import log_information
+from crashbo.gp.truncation import log_information
 
 Array = NDArray[np.float64]
 LogSuccess = Callable[[Tensor], Tensor]
@@ -40,7 +40,7 @@ class _Formula(torch.autograd.Function):
 
 
 def apply(formula: Formula, *inputs: Tensor) -> Tensor:
-    """Evaluate a formula of `crashbo.gp.information` on tensors, differentiable once, on any device."""
+    """Evaluate a formula of `crashbo.gp.truncation` on tensors, differentiable once, on any device."""
     value: Tensor = _Formula.apply(formula, *torch.broadcast_tensors(*inputs))
     return value
 

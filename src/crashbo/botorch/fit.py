@@ -14,7 +14,7 @@ from crashbo.botorch.learn import Hypotheses, learn, solve_threshold
 from crashbo.errors import InputError
 from crashbo.gp.inference import Solution
 from crashbo.gp.rows import NOISE_FLOOR
-from crashbo.learning.threshold import ThresholdEstimate, ThresholdRule, ThresholdStart
+from crashbo.learning.threshold import ThresholdEstimate, ThresholdRule
 from crashbo.threads import few_threads
 
 DEFAULT_NOISE_STD = 0.02
@@ -126,11 +126,9 @@ class Fit:
         searched = rule.without_search(to_numpy(self.data.sign)) is None
         floored = math.isfinite(rule.floor)  # values seen to hold bound the threshold where everything is learned
         given = replace(self.given, rule=rule.with_floor(to_numpy(new.costs))) if floored else self.given
-        blank = np.zeros((1, len(new.X)))
-        ep = self.solution.ep
-        sites = np.concatenate([ep.precision, blank], -1), np.concatenate([ep.shift, blank], -1)
-        start = ThresholdStart(self.estimate.threshold if searched else math.nan, sites)
-        return replace(self, data=data, given=given, estimate=solve_threshold(self.kernel, data, given, start))
+        sites = np.concatenate([self.solution.ep.sites, np.zeros((2, 1, len(new.X)))], -1)
+        guess = self.estimate.threshold if searched else None
+        return replace(self, data=data, given=given, estimate=solve_threshold(self.kernel, data, given, guess, sites))
 
     def refitted(self, *, max_iterations: int = 100) -> "Fit":
         """Return the fit with kernel hyperparameters (changed in place) and threshold learned anew."""

@@ -15,15 +15,7 @@ from crashbo.gp.inference import Conditioned, condition_on_values, evidence_slop
 from crashbo.gp.rows import NOISE_FLOOR
 from crashbo.learning.map import find_mode
 from crashbo.learning.priors import NOISE_RANGE, log_normal
-from crashbo.learning.threshold import (
-    RATE,
-    Sites,
-    ThresholdEstimate,
-    ThresholdRule,
-    ThresholdStart,
-    estimate_threshold,
-    make_labels,
-)
+from crashbo.learning.threshold import RATE, ThresholdEstimate, ThresholdRule, estimate_threshold, make_labels
 from crashbo.numbers import NUMBERS
 
 Array = NDArray[np.float64]
@@ -88,11 +80,12 @@ def condition(kernel: Kernel, data: HybridData, noise_variance: float) -> Condit
 
 
 def solve_threshold(
-    kernel: Kernel, data: HybridData, given: Hypotheses, start: ThresholdStart | None = None
+    kernel: Kernel, data: HybridData, given: Hypotheses, guess: float | None = None, sites: Array | None = None
 ) -> ThresholdEstimate:
     """Find threshold and posterior for hyperparameters as they are."""
     base = condition(kernel, data, given.noise_variance)
-    return estimate_threshold(base, to_numpy(data.sign), given.rule, width=given.label_width, start=start)
+    sign, width = to_numpy(data.sign), given.label_width
+    return estimate_threshold(base, sign, given.rule, width=width, guess=guess, sites=sites)
 
 
 class Evidence:
@@ -105,7 +98,7 @@ class Evidence:
         self.coordinates, self.data, self.given, self.tolerance = Coordinates(kernel), data, given, tolerance
         self.kernel, self.rows = kernel, TrialRows.of(data)
         self.rates = _rates_of_twins(kernel, data)
-        self.sites: Sites | None = None
+        self.sites: Array | None = None
 
     def __call__(self, noise_variance: float, threshold: float) -> tuple[float, Array, float, float]:
         """The value, and its derivatives by the kernel's vector, log noise variance and threshold; priors included."""
@@ -116,7 +109,7 @@ class Evidence:
         found = solve(base, labels, start=self.sites, tolerance=self.tolerance)
         if found.ep.change[0] > _ASTRAY:
             raise NumericalError("expectation propagation went astray at these hyperparameters.")
-        self.sites = (found.ep.precision, found.ep.shift)
+        self.sites = found.ep.sites
         slope = evidence_slope(found)[0]
         by_trials = torch.as_tensor(self.rows.by_trials(slope)).to(prior)
         log_prior = self.coordinates.log_prior()

@@ -45,22 +45,20 @@ class EPResult:
     change: Array  # b, mismatch of tilted and marginal moments at the end
     converged: Bools  # b
 
-    @classmethod
-    def unfilled(cls, b: int, n: int) -> "EPResult":
-        """Room for the results of `b` problems with `n` labels each; complete if there are no labels."""
-        one, two, three, four, five, six, seven = np.zeros((7, b, n))
-        return cls(one, two, three, four, five, np.zeros(b), six, seven, 0, np.zeros(b), np.ones(b, dtype=bool))
+    @property
+    def sites(self) -> Array:
+        """`2 x b x n`, precisions and shifts: what another EP can begin from."""
+        return np.stack([self.precision, self.shift])
 
     def select(self, index: Indices) -> "EPResult":
         """Some of the problems, or some of them several times."""
-        chosen = {name: value[index] for name, value in vars(self).items() if name != "sweeps"}
-        return replace(self, **chosen)
+        return replace(self, **{name: value[index] for name, value in vars(self).items() if name != "sweeps"})
 
 
 class Effort(TypedDict, total=False):
     """How EP runs; see `propagate`."""
 
-    start: tuple[Array, Array] | None
+    start: Array | None
     tolerance: float
     max_sweeps: int
 
@@ -70,7 +68,7 @@ def propagate(
     covariance: Array,
     labels: Labels,
     *,
-    start: tuple[Array, Array] | None = None,
+    start: Array | None = None,
     tolerance: float = 1e-6,
     max_sweeps: int = 200,
 ) -> EPResult:
@@ -83,7 +81,7 @@ def propagate(
         mean: `b x n`.
         covariance: `b x n x n`, positive semi-definite.
         labels: of all problems; a width below `WIDTH_FLOOR` standard deviations counts as that.
-        start: site precisions and shifts to begin from, `b x n` each.
+        start: `2 x b x n`, site precisions and shifts to begin from.
         tolerance: summed mismatch of moments, in standard deviations, at which EP has converged.
         max_sweeps: before EP gives up and says so.
 
@@ -91,20 +89,18 @@ def propagate(
         NumericalError: a covariance is not positive semi-definite to double precision.
     """
     b, n = mean.shape
-    if not n:
-        return EPResult.unfilled(b, n)
-    if start is None:
-        start = np.zeros((b, n)), np.zeros((b, n))
-    prior = _variances(covariance)
+    sites = np.zeros((b, 2 * n)) if start is None else np.concatenate(start, -1)
+    diagonal = np.diagonal(covariance, axis1=-2, axis2=-1)
+    # A latent that cannot vary still has a distribution.
+    prior = np.maximum(diagonal, np.maximum(1e-16 * diagonal.max(-1, initial=0.0, keepdims=True), 1e-200))
     widest = np.sqrt(prior.max(-1, initial=0.0, keepdims=True))
     width = np.maximum(labels.width, WIDTH_FLOOR * widest)
     huge = 1e3 * (widest + np.abs(mean).max(-1, initial=0.0, keepdims=True))
     limit = np.where(np.isinf(labels.limit), np.sign(labels.limit) * huge, labels.limit)
     lapse = np.broadcast_to(labels.lapse, (b, n))
-    given = _Problems(mean - limit, covariance, prior, width, lapse, np.concatenate(start, -1))
+    given = _Problems(mean - limit, covariance, prior, width, lapse, sites)
     first, same = given.distinct()
-    unlike = given if len(first) == b else given.select(first)
-    found = _sweep(unlike, labels, tolerance, max_sweeps).select(same)
+    found = _sweep(given.select(first), labels, tolerance, max_sweeps).select(same)
     return replace(found, mean=found.mean + limit)
 
 
@@ -130,27 +126,31 @@ class _Problems:
         """
         keys = [tuple(value[i].tobytes() for value in vars(self).values()) for i in range(len(self.mean))]
         places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-        _, first, same = np.unique([places[key] for key in keys], return_index=True, return_inverse=True)
-        return first, same
+        same = np.array([places[key] for key in keys])
+        return np.unique(same, return_index=True)[1], same
 
 
 def _sweep(given: _Problems, labels: Labels, tolerance: float, max_sweeps: int) -> EPResult:
     """Sweep until every problem has converged; means are relative to the limits."""
     b, n = given.mean.shape
     left, x, accelerator = np.arange(b), given.sites, Anderson(b)
-    found, sweeps = EPResult.unfilled(b, n), 0
+    found: EPResult | None = None
+    sweeps = 0
     while True:
+        sweeps += 1
         q = condition_on_sites(given.mean, given.covariance, given.prior, x[:, :n], x[:, n:])
         site = match_moments(q.cavity_mean, q.cavity_variance, labels.sign, given.width, given.lapse, labels.soft)
         change = _mismatch(q, site)
-        sweeps += 1
         done = change <= tolerance
         if sweeps >= _ROUNDING_AFTER:
             done |= change <= _rounding(given.covariance, q)
         out = np.flatnonzero(done | (sweeps >= max_sweeps))
         if len(out):
-            for name, value in _results(x, q, site, change, done).items():
-                getattr(found, name)[left[out]] = value[out]
+            now = _result(x, q, site, sweeps, change, done)
+            found = found or now.select(left)  # room for all
+            for name, value in vars(now).items():
+                if name != "sweeps":
+                    getattr(found, name)[left[out]] = value[out]
             if len(out) == len(left):
                 return replace(found, sweeps=sweeps)
         x = _step(accelerator, q, x, site, change)
@@ -160,19 +160,12 @@ def _sweep(given: _Problems, labels: Labels, tolerance: float, max_sweeps: int) 
             accelerator.keep(on)
 
 
-def _results(x: Array, q: Marginals, site: Site, change: Array, done: Bools) -> dict[str, Array | Bools]:
-    """What `EPResult` keeps of the problems that are left."""
-    raw = site.log_mass.sum(-1) + q.log_normaliser
+def _result(x: Array, q: Marginals, site: Site, sweeps: int, change: Array, done: Bools) -> EPResult:
     precision, shift = np.split(x, 2, -1)
-    kept = {"precision": precision, "shift": shift, "mean": q.mean, "variance": q.variance, "gradient": q.gradient}
-    kept |= {"log_partition": np.minimum(raw, 0.0), "kept": site.kept, "log_mass": site.log_mass, "change": change}
-    return kept | {"converged": done & (raw <= 1e-6)}
-
-
-def _variances(covariance: Array) -> Array:
-    """The diagonals, kept above zero: a latent that cannot vary still has a distribution."""
-    diagonal = np.diagonal(covariance, axis1=-2, axis2=-1)
-    return np.maximum(diagonal, np.maximum(1e-16 * diagonal.max(-1, initial=0.0, keepdims=True), 1e-200))
+    log_z = site.log_mass.sum(-1) + q.log_normaliser
+    mass, sound = np.minimum(log_z, 0.0), done & (log_z <= 1e-6)
+    moments = q.mean, q.variance, q.gradient
+    return EPResult(precision, shift, *moments, mass, site.kept, site.log_mass, sweeps, change, sound)
 
 
 def _mismatch(q: Marginals, site: Site) -> Array:

@@ -10,8 +10,8 @@ from scipy.linalg import lapack
 
 from crashbo.arrays import Array
 from crashbo.gp.ep import WIDTH_FLOOR, Effort, EPResult, Labels, propagate
-from crashbo.gp.kernel import correlation_and_slope
-from crashbo.gp.rows import Hyperparameters, Rows, factor_values, joint_covariance, weighed_gaps
+from crashbo.gp.kernel import KernelName, correlation_and_slope
+from crashbo.gp.rows import NOISE_FLOOR, Hyperparameters, Rows, factor_values, joint_covariance
 from crashbo.gp.sites import factor_sites
 
 _LOG_2PI = math.log(2 * math.pi)
@@ -34,6 +34,11 @@ class Conditioned:
         """`b x m`, label width below which rounding would decide."""
         return WIDTH_FLOOR * self.deviation
 
+    @property
+    def left(self) -> Array:
+        """`b x m`, standard deviations given the values, above what rounding leaves of them."""
+        return np.sqrt(np.maximum(np.einsum("bii->bi", self.covariance), np.square(self.smallest_width)))
+
 
 def condition_on_values(covariance: Array, values: Array, noise: Array) -> Conditioned:
     """Condition the labelled rows on the values (Appendix "Product of Gaussians", corrected).
@@ -48,8 +53,7 @@ def condition_on_values(covariance: Array, values: Array, noise: Array) -> Condi
     Raises:
         NumericalError: A is not positive definite to double precision.
     """
-    b, r = covariance.shape[:2]
-    k = noise.shape[-1]
+    (b, r, _), k = covariance.shape, noise.shape[-1]
     values = np.broadcast_to(values, (b, k))
     half, white, log_evidence = np.empty((b, k, r - k)), np.empty((b, k)), np.zeros(b)
     factors = [factor_values(covariance[i, :k, :k], noise[i]) for i in range(b)]
@@ -88,8 +92,7 @@ class Solution:
 
         Math: [[La^-1, 0], [-T K_lv A^-1, T]],  A = La La',  T = Lb^-1 S^(1/2)
         """
-        b, r = self.weights.shape
-        k = self.given.white.shape[-1]
+        (b, r), k = self.weights.shape, self.given.white.shape[-1]
         found = np.zeros((b, r, r))
         for i in range(b):
             if k:
@@ -114,7 +117,12 @@ def solve(given: Conditioned, labels: Labels, **effort: Unpack[Effort]) -> Solut
     """Add the labels to values that were conditioned on; widths below `given.smallest_width` count as that."""
     resolved = replace(labels, width=np.maximum(labels.width, given.smallest_width))
     ep = propagate(given.mean, given.covariance, resolved, **effort)
-    return Solution(_weights(given, ep), given.log_evidence + ep.log_partition, ep, given)
+    # The weights are K^-1 times the posterior mean: of the labels their gradient g, of the values A^-1 (y - K_vl g).
+    own = given.white - np.einsum("bkm,bm->bk", given.half, ep.gradient)
+    for i, factor in enumerate(given.factors if own.size else ()):
+        own[i] = lapack.dtrtrs(factor, own[i], lower=1, trans=1)[0]
+    weights = np.concatenate([own, ep.gradient], -1)
+    return Solution(weights, given.log_evidence + ep.log_partition, ep, given)
 
 
 def infer(rows: Rows, at: Hyperparameters, *, width: float = 0.0, **effort: Unpack[Effort]) -> Posterior:
@@ -127,16 +135,6 @@ def infer(rows: Rows, at: Hyperparameters, *, width: float = 0.0, **effort: Unpa
     labels = Labels(rows.sign, at.threshold[:, rows.label_output], np.full((b, m), width), lapse, rows.soft)
     found = solve(given, labels, **effort)
     return Posterior(found.weights, found.log_evidence, found.ep, given, rows, at)
-
-
-def _weights(given: Conditioned, ep: EPResult) -> Array:
-    """K^-1 times the posterior mean: of the labels their gradient g, of the values A^-1 (y - K_vl g)."""
-    residual = given.white - np.einsum("bkm,bm->bk", given.half, ep.gradient)
-    own = np.empty_like(residual)
-    for i, factor in enumerate(given.factors):
-        if residual.shape[-1]:
-            own[i] = lapack.dtrtrs(factor, residual[i], lower=1, trans=1)[0]
-    return np.concatenate([own, ep.gradient], -1)
 
 
 def evidence_slope(solution: Solution) -> Array:
@@ -161,10 +159,37 @@ def evidence_gradient(posterior: Posterior) -> Array:
     rows, at, k = posterior.rows, posterior.at, posterior.rows.n_values
     mixing, precision = at.mixing[0, rows.output, 0], np.square(1 / at.lengthscale[0, 0])
     slope = evidence_slope(posterior)[0]
-    squared = rows.squared_distances(precision[None])
-    shape, fall = correlation_and_slope(squared[0], at.latents.kernels[0])
+    shape, fall = correlation_and_slope(rows.squared_distances(precision), at.latents.kernels[0])
     weighed = slope * mixing[:, None] * mixing
-    by_length = weighed_gaps(rows, (rows.incidence.T @ weighed @ rows.incidence * fall)[None])[0] * precision
+    by_length = rows.weighed_gaps(rows.incidence.T @ weighed @ rows.incidence * fall) * precision
     by_variance = (weighed * shape[rows.point[:, None], rows.point])[:k].sum()
     by_noise = slope.diagonal()[:k] @ at.row_noise(rows)[0]
     return np.array([*by_length, by_variance, by_noise, -posterior.weights[0, k:].sum()])
+
+
+def log_evidence_of_values(rows: Rows, theta: Array, kernel: KernelName) -> tuple[float, Array]:
+    """Log evidence of a standard GP on one value per point, and its gradient: `evidence_gradient` with less overhead.
+
+    Math: (A = variance R + noise I,  b = A^-1 y,  S = (b b' - A^-1) / 2)
+        log N(y; 0, A);  by A: S
+
+    Args:
+        rows: values alone.
+        theta: `d + 2`, logs of lengthscales, variance and noise variance.
+        kernel: of the GP.
+    """
+    n, values = len(rows.X), rows.values
+    if not n:
+        return 0.0, np.zeros_like(theta)
+    precision, variance = np.exp(-2 * theta[:-2]), math.exp(theta[-2])
+    noise = max(math.exp(theta[-1]), NOISE_FLOOR * variance)
+    shape, fall = correlation_and_slope(rows.squared_distances(precision), kernel)
+    shape = variance * shape
+    factor = factor_values(shape, noise)
+    log_det = 2 * float(np.log(factor.diagonal()).sum())
+    weights, _ = lapack.dpotrs(factor, values, lower=1)
+    inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    slope = 0.5 * (np.multiply.outer(weights, weights) - inverse.T @ inverse)
+    by_length = rows.weighed_gaps(slope * fall) * precision * variance
+    gradient = np.array([*by_length, np.vdot(slope, shape), noise * np.trace(slope)])
+    return -0.5 * (float(values @ weights) + log_det + n * _LOG_2PI), gradient

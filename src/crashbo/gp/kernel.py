@@ -48,16 +48,18 @@ def correlation(r2: Array, kernel: Kernels) -> Array:
         return _by_kernel(correlation, r2, kernel)
     if kernel == "rbf":
         return np.exp(-0.5 * r2)
-    value, decay = _matern_start(r2, kernel)
-    value *= decay
+    r = np.sqrt((3 if kernel == "matern32" else 5) * r2)
+    value = 1 + r
+    if kernel == "matern52":
+        value += (5 / 3) * r2
+    value *= np.exp(np.negative(r, out=r), out=r)
     return value
 
 
 def correlation_slope(r2: Array, kernel: Kernels) -> Array:
     """F = -2 dR / d r2 of the correlation R.
 
-    Math: dR / d log lengthscale_j = F (x_j - z_j)^2 / lengthscale_j^2,
-        dR / d x_j = -F (x_j - z_j) / lengthscale_j^2
+    Math: dR / d log lengthscale_j = F (x_j - z_j)^2 / lengthscale_j^2,  dR / d x_j = -F (x_j - z_j) / lengthscale_j^2
     """
     if not isinstance(kernel, str):
         return _by_kernel(correlation_slope, r2, kernel)
@@ -69,19 +71,11 @@ def correlation_and_slope(r2: Array, kernel: KernelName) -> tuple[Array, Array]:
     if kernel == "rbf":
         value = np.exp(-0.5 * r2)
         return value, value
-    value, decay = _matern_start(r2, kernel)
-    slope = 3 * decay if kernel == "matern32" else (5 / 3) * (1 + np.sqrt(5 * r2)) * decay
-    value *= decay
-    return value, slope
-
-
-def _matern_start(r2: Array, kernel: KernelName) -> tuple[Array, Array]:
-    """The polynomial and the exponential whose product is the correlation."""
     r = np.sqrt((3 if kernel == "matern32" else 5) * r2)
-    polynomial = 1 + r
-    if kernel == "matern52":
-        polynomial += (5 / 3) * r2
-    return polynomial, np.exp(np.negative(r, out=r), out=r)
+    decay = np.exp(-r)
+    if kernel == "matern32":
+        return (1 + r) * decay, 3 * decay
+    return (1 + r + (5 / 3) * r2) * decay, (5 / 3) * (1 + r) * decay
 
 
 def _by_kernel(function: Callable[[Array, Kernels], Array], r2: Array, kernels: tuple[KernelName, ...]) -> Array:
@@ -119,10 +113,7 @@ class Latents:
         return cls(different, tuple(name for name, _ in ordered), place)
 
     def of_latent(self, different: Array, latent: int, constant: float) -> Array:
-        """`b x ...`, what belongs to one latent of `q x ...` values; `constant` where it is constant."""
-        place = self.place[:, latent]
-        if place.max() < 0:
-            return np.full((len(place), *different.shape[1:]), constant)
-        found = different[place]
-        found[place < 0] = constant
+        """`b x ...`, what belongs to one latent of `q x ...` values; `constant` in settings where it is constant."""
+        found = different[self.place[:, latent]]
+        found[self.place[:, latent] < 0] = constant
         return found

@@ -1,7 +1,6 @@
 """Outputs at new points, for all settings of the hyperparameters at once, with gradients in the points."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -23,46 +22,24 @@ class Predictor:
     """
 
     def __init__(self, posterior: Posterior) -> None:
-        self.posterior, self.at = posterior, posterior.at
-        self.X, self.mixing = posterior.rows.X, posterior.at.mixing
+        rows, self.posterior, self.at = posterior.rows, posterior, posterior.at
+        self.X, self.mixing = rows.X, posterior.at.mixing
         self.prior = self.mixing @ self.mixing.swapaxes(-1, -2)
         self.floor = _SMALLEST * np.einsum("boo->bo", self.prior)[..., None]
+        self.constant = self.at.latents.place.max(0) < 0  # l, whether a latent is the same everywhere in all settings
         self._last: Prediction | None = None  # of many points, which are often asked for again
-
-    @cached_property
-    def whiteners(self) -> list[Array]:
-        """Per latent `b x n x r`, W_l'."""
-        rows, half = self.posterior.rows, self.posterior.half
-        mixing = self.at.mixing[:, rows.output]  # b x r x l
-        return [
-            np.ascontiguousarray(rows.incidence.T @ (mixing[:, :, latent, None] * half.swapaxes(-1, -2)))
-            for latent in range(mixing.shape[-1])
-        ]
-
-    @cached_property
-    def weights(self) -> list[Array]:
-        """Per latent `b x n`, w_l."""
-        rows = self.posterior.rows
-        mixing = self.at.mixing[:, rows.output]
-        return [(mixing[..., one] * self.posterior.weights) @ rows.incidence for one in range(mixing.shape[-1])]
-
-    @cached_property
-    def both(self) -> list[tuple[Array, slice]]:
-        """Per latent `b x n x c`, the columns of the whitener that are not 0 and then the weights, and which these are.
-
-        Of constant latents summed over the points.
-        """
-        found = []
-        for latent, (whitener, weight) in enumerate(zip(self.whiteners, self.weights, strict=True)):
+        halves = posterior.half.swapaxes(-1, -2)
+        by_latent = np.moveaxis(self.mixing[:, rows.output], -1, 0)  # l x b x r
+        # Per latent W_l' (b x n x r), w_l (b x n), and those columns of W_l' that are not 0 followed by w_l, of
+        # constant latents summed over the points.
+        self.whiteners = [np.ascontiguousarray(rows.incidence.T @ (one[..., None] * halves)) for one in by_latent]
+        self.weights = [(one * posterior.weights) @ rows.incidence for one in by_latent]
+        self._both = []
+        for whitener, weight, constant in zip(self.whiteners, self.weights, self.constant, strict=True):
             used = np.flatnonzero(whitener.any((0, 1)))
             columns = slice(int(used[0]), int(used[-1]) + 1) if len(used) else slice(0, 0)
             joined = np.concatenate([whitener[..., columns], weight[..., None]], -1)
-            found.append((joined.sum(1, keepdims=True) if self.constant(latent) else joined, columns))
-        return found
-
-    def constant(self, latent: int) -> bool:
-        """Whether a latent is the same everywhere, in all settings."""
-        return bool(self.at.latents.place[:, latent].max() < 0)
+            self._both.append((joined.sum(1, keepdims=True) if constant else joined, columns))
 
     def __call__(self, X: Array) -> "Prediction":
         """Predict at `p x d`."""
@@ -82,11 +59,7 @@ class Predictor:
     def _predict(self, X: Array) -> "Prediction":
         mean, whitened, squared = self.project(X)
         left = np.einsum("boo->bo", self.prior)[..., None] - np.einsum("bopr,bopr->bop", whitened, whitened)
-        covariance = np.empty_like(left)
-        covariance[:, 0] = left[:, 0]
-        for output in range(1, left.shape[1]):
-            shared = np.einsum("bpr,bpr->bp", whitened[:, 0], whitened[:, output])
-            covariance[:, output] = self.prior[:, 0, output, None] - shared
+        covariance = self.prior[:, 0, :, None] - np.einsum("bpr,bopr->bop", whitened[:, 0], whitened)
         return Prediction(mean, np.maximum(left, self.floor), covariance, self, X, (whitened, squared))
 
     def project(self, X: Array) -> tuple[Array, Array, Array]:
@@ -97,8 +70,8 @@ class Predictor:
         values = correlation(squared, latents.kernels)
         mean = np.zeros((b, outputs, len(X)))
         whitened = np.zeros((b, outputs, len(X), self.posterior.weights.shape[-1]))
-        for latent, (both, columns) in enumerate(self.both):
-            part = both if self.constant(latent) else latents.of_latent(values, latent, 1.0) @ both
+        for latent, (both, columns) in enumerate(self._both):
+            part = both if self.constant[latent] else latents.of_latent(values, latent, 1.0) @ both
             for output in range(outputs):
                 mixing = self.mixing[:, output, latent, None, None]
                 if mixing.any():
@@ -136,9 +109,7 @@ class Prediction:
         latents = at.latents
         slopes = correlation_slope(squared, latents.kernels)
         total = np.zeros_like(self.X)
-        for latent in range(p.mixing.shape[-1]):
-            if p.constant(latent):
-                continue
+        for latent in np.flatnonzero(~p.constant).tolist():
             mixing = p.mixing[:, :, latent]
             by_value = (inner * mixing[:, :, None, None]).sum(1) @ p.whiteners[latent].swapaxes(-1, -2)
             by_value += (by_mean * mixing[..., None]).sum(1)[..., None] * p.weights[latent][:, None, :]

@@ -62,11 +62,17 @@ class Rows:
         return square_gaps(self.X, self.X) if n * n * d <= _KEPT else None
 
     def squared_distances(self, precision: Array) -> Array:
-        """`q x n x n`, of the points, given inverse squares of lengthscales `q x d`."""
+        """`... x n x n`, of the points, given inverse squares of lengthscales `... x d`."""
         n = len(self.X)
         if self.gaps is None:
             return squared_distance(self.X, self.X, 1 / np.sqrt(precision))
-        return (precision @ self.gaps).reshape(len(precision), n, n)
+        return (precision @ self.gaps).reshape(*precision.shape[:-1], n, n)
+
+    def weighed_gaps(self, weights: Array) -> Array:
+        """`d`, squared differences of the points' coordinates, summed with weights `n x n`."""
+        if self.gaps is not None:
+            return self.gaps @ weights.ravel()
+        return np.array([np.einsum("mn,mn->", weights, np.square(one[:, None] - one)) for one in self.X.T])
 
 
 @dataclass(frozen=True)
@@ -88,14 +94,9 @@ class Hyperparameters:
 
     def select(self, index: Indices | slice) -> "Hyperparameters":
         """Some of the settings."""
-        return Hyperparameters(
-            self.lengthscale[index],
-            self.mixing[index],
-            self.noise[index],
-            self.threshold[index],
-            self.lapse[index],
-            self.kernel if isinstance(self.kernel, str) else tuple(np.array(self.kernel)[index].tolist()),
-        )
+        kernel = self.kernel if isinstance(self.kernel, str) else tuple(np.array(self.kernel)[index].tolist())
+        names = ("lengthscale", "mixing", "noise", "threshold", "lapse")
+        return Hyperparameters(**{name: getattr(self, name)[index] for name in names}, kernel=kernel)
 
     @cached_property
     def latents(self) -> Latents:
@@ -118,24 +119,16 @@ def joint_covariance(rows: Rows, at: Hyperparameters) -> Array:
     total = np.empty((b, r, r))
     for i, (output, own) in enumerate(rows.runs):
         for other_output, other in rows.runs[: i + 1]:
-            block = _shared(latents, at.mixing[:, output] * at.mixing[:, other_output], shapes, rows, own, other)
+            weight = at.mixing[:, output] * at.mixing[:, other_output]
+            factors = np.zeros((b, len(shapes) + 1))  # of the correlations that differ, the last of constant latents
+            for latent, place in enumerate(latents.place.T):
+                factors[np.arange(b), place] += weight[:, latent]
+            used = np.flatnonzero(factors[:, :-1].any(0))
+            picked = shapes[used][:, rows.point[own][:, None], rows.point[other]]
+            block = np.tensordot(factors[:, used], picked, 1) + factors[:, -1, None, None]
             total[:, own, other] = block
-            if other is not own:
-                total[:, other, own] = block.swapaxes(-1, -2)
+            total[:, other, own] = block.swapaxes(-1, -2)
     return total
-
-
-def _shared(latents: Latents, weight: Array, shapes: Array, rows: Rows, own: slice, other: slice) -> Array:
-    """Covariance of two runs of rows, `b x rows x rows`, whose outputs share latents by weights `b x l`."""
-    factors = np.zeros((len(weight), len(shapes) + 1))  # the last is of constant latents
-    for latent, place in enumerate(latents.place.T):
-        factors[np.arange(len(weight)), place] += weight[:, latent]
-    used = np.flatnonzero(factors[:, :-1].any(0))
-    rows_own, rows_other = rows.point[own], rows.point[other]
-    size = len(rows_own), len(rows_other)
-    picked = shapes[used][:, rows_own[:, None], rows_other].reshape(len(used), size[0] * size[1])
-    block = (factors[:, used] @ picked).reshape(len(weight), *size)
-    return block + factors[:, -1, None, None]
 
 
 def factor_values(covariance: Array, noise: Array | float) -> Array:
@@ -153,11 +146,3 @@ def factor_values(covariance: Array, noise: Array | float) -> Array:
             "Raise the noise, or shorten the lengthscales."
         )
     return factor
-
-
-def weighed_gaps(rows: Rows, weights: Array) -> Array:
-    """`b x d`, squared differences of the points' coordinates, summed with weights `b x n x n`."""
-    if rows.gaps is not None:
-        return weights.reshape(len(weights), -1) @ rows.gaps.T
-    squares = (np.square(one[:, None] - one) for one in rows.X.T)
-    return np.stack([np.einsum("bmn,mn->b", weights, square) for square in squares], -1)

@@ -51,64 +51,54 @@ def condition_on_sites(mean: Array, covariance: Array, prior: Array, precision: 
         cavity variance    = variance / (1 - precision variance),   cavity mean = posterior mean - cavity variance g
     """
     positive = precision > 0
-    gradient = np.where(positive, 0.0, shift)
+    flat = np.where(positive, 0.0, shift)  # h
     extra = np.zeros(len(mean))
-    if gradient.any():
-        moved = (covariance @ gradient[..., None])[..., 0]
-        extra = np.einsum("bn,bn->b", gradient, mean + 0.5 * moved)
+    if flat.any():
+        moved = (covariance @ flat[..., None])[..., 0]
+        extra = np.einsum("bn,bn->b", flat, mean + 0.5 * moved)
         mean = mean + moved
     active = np.flatnonzero(positive.any(0))
     if len(active) == 0:
-        cavity = mean - prior * gradient
-        return Marginals(mean, prior, gradient, cavity, prior, extra - _site_mass(gradient, cavity, prior))
+        cavity = mean - prior * flat
+        return Marginals(mean, prior, flat, cavity, prior, extra - _site_mass(flat, cavity, prior))
     rows = covariance if len(active) == mean.shape[-1] else covariance[:, active]
     some, tau = positive[:, active], precision[:, active]
     root, safe = np.sqrt(tau), np.where(some, tau, 1.0)
     residual = np.where(some, shift[:, active] / np.sqrt(safe) - root * mean[:, active], 0.0)
-    solved = _solve(rows, active, root, residual)
-    g = root * solved.back
-    variance = np.maximum(prior - solved.explained, 1e-14 * prior)
+    factors, white, back, explained = _solve(rows, active, root, residual)
+    g = root * back
+    variance = np.maximum(prior - explained, 1e-14 * prior)
     cavity_variance = variance / np.maximum(1 - precision * variance, 1e-14)
     prior_here = prior[:, active]
     stiff = tau * prior_here > _STIFF
     if stiff.any():
-        kept = solved.inverse_diagonal(np.flatnonzero(stiff.any(-1)))
+        kept = np.ones_like(tau)  # diag(B^-1)
+        for i in np.flatnonzero(stiff.any(-1)).tolist():
+            half, _ = lapack.dtrtri(factors[i], lower=1)
+            kept[i] = np.einsum("ij,ij->j", half, half)
         left_out = np.minimum(np.maximum(1 - kept, 1e-16) / (safe * kept), prior_here)
         cavity_variance[:, active] = np.where(stiff, left_out, cavity_variance[:, active])
     cavity_variance = np.minimum(cavity_variance, prior)
     variance = cavity_variance / (1 + precision * cavity_variance)
     posterior_mean = mean + (g[:, None, :] @ rows)[:, 0]
-    tilted = gradient
-    gradient = gradient.copy()
+    gradient = flat.copy()
     gradient[:, active] += g
     cavity_mean = posterior_mean - cavity_variance * gradient
     v = cavity_variance[:, active]
     local = np.log1p(tau * v) + np.square(g) * (v + np.where(some, 1 / safe, 0.0))
-    log_det = 2 * np.log(np.einsum("baa->ba", solved.factors)).sum(-1)
-    log_normaliser = 0.5 * (local.sum(-1) - log_det - np.einsum("bn,bn->b", solved.white, solved.white))
-    log_normaliser += extra - _site_mass(tilted, cavity_mean, cavity_variance)
+    log_det = 2 * np.log(np.einsum("baa->ba", factors)).sum(-1)
+    log_normaliser = 0.5 * (local.sum(-1) - log_det - np.einsum("bn,bn->b", white, white))
+    log_normaliser += extra - _site_mass(flat, cavity_mean, cavity_variance)
     return Marginals(posterior_mean, variance, gradient, cavity_mean, cavity_variance, log_normaliser)
 
 
-class _Solved(NamedTuple):
-    """What the factors of `B = I + S^(1/2) covariance S^(1/2)` of `b` problems give."""
+def _solve(rows: Array, active: Indices, root: Array, residual: Array) -> tuple[Array, Array, Array, Array]:
+    """Factor B = I + S^(1/2) covariance S^(1/2) and solve; `rows` are covariances of the active latents with all.
 
-    factors: Array  # b x a x a, of B, lower triangular
-    white: Array  # b x a, factor^-1 residual
-    back: Array  # b x a, B^-1 residual
-    explained: Array  # b x n, diag(covariance S^(1/2) B^-1 S^(1/2) covariance)
-
-    def inverse_diagonal(self, problems: Indices) -> Array:
-        """diag(B^-1) of some problems, 1 for the others, `b x a`."""
-        found = np.ones_like(self.white)
-        for i in problems.tolist():
-            half, _ = lapack.dtrtri(self.factors[i], lower=1)
-            found[i] = np.einsum("ij,ij->j", half, half)
-        return found
-
-
-def _solve(rows: Array, active: Indices, root: Array, residual: Array) -> _Solved:
-    """Factor B and solve; `rows` are the covariances `b x a x n` of the active latents with all."""
+    Returns:
+        lower factors of B `b x a x a`, factor^-1 residual and B^-1 residual `b x a`, and
+        diag(covariance S^(1/2) B^-1 S^(1/2) covariance) `b x n`.
+    """
     b, a, n = rows.shape
     # In LAPACK's order, so that it works in place: each matrix here is the transpose of what it sees.
     stacked = np.empty((b, n + 1, a))
@@ -122,7 +112,7 @@ def _solve(rows: Array, active: Indices, root: Array, residual: Array) -> _Solve
         lapack.dtrtrs(factor, stacked[i].T, lower=1, overwrite_b=1)  # in place
         back[i] = lapack.dtrtrs(factor, stacked[i, n], lower=1, trans=1)[0]
     explained = np.einsum("bna,bna->bn", stacked[:, :n], stacked[:, :n])
-    return _Solved(matrices.swapaxes(-1, -2), stacked[:, n], back, explained)
+    return matrices.swapaxes(-1, -2), stacked[:, n], back, explained
 
 
 def _site_mass(shift: Array, mean: Array, variance: Array) -> Array:

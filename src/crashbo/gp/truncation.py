@@ -1,4 +1,4 @@
-"""One-sided labels with a lapse rate: how one label changes a Gaussian, accurate far into the tail."""
+"""What a cut, or a one-sided label with a lapse rate, does to a Gaussian; accurate far into the tail."""
 
 import math
 from typing import NamedTuple
@@ -9,11 +9,12 @@ from scipy.special import erfcx, log_ndtr
 from crashbo.arrays import Array, Bools
 
 _SERIES_BELOW = -30.0  # where 1 - r (r + z) starts to lose digits faster than the series
+_LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _FLAT = 1e-16  # hazard below which a label changes nothing in double precision
 
 
 class Truncation(NamedTuple):
-    """What a cut at `z` standard deviations does to a unit Gaussian, shaped like z."""
+    """What a cut at `z` standard deviations does to a unit Gaussian, shaped like z; see `truncation`."""
 
     hazard: Array
     excess: Array
@@ -44,6 +45,31 @@ def truncation(z: Array) -> Truncation:
     return Truncation(hazard, excess, shrinkage)
 
 
+def log_information(t: Array) -> tuple[Array, Array]:
+    """Log information that a Gaussian gains from being cut at the minimum (the summand of (21)), and its derivative.
+
+    Finite for |t| up to 1e150; decreasing in t, the standard deviations by which the mean lies above the minimum.
+
+    Math: log( t phi(t) / (2 Phi(t)) - log Phi(t) ),  t = (mean - minimum) / deviation
+    """
+    hazard, excess, shrinkage = truncation(t)
+    # t <= 0: t d / 2 + log(sqrt(2 pi) r), no cancellation as t -> -inf.
+    near = 0.5 * t * excess + np.log(np.maximum(hazard, 1e-300)) + _LOG_ROOT_2PI
+    # t > 0: r (t / 2 + (-log Phi) / r), with Mills' ratio in place of the tails.
+    positive = np.maximum(t, 0.0)
+    mills = math.sqrt(math.pi / 2) * erfcx(positive / math.sqrt(2.0))
+    log_density = -0.5 * np.square(positive) - _LOG_ROOT_2PI
+    log_cdf = log_ndtr(positive)
+    beyond = np.exp(log_density) * mills
+    ratio = np.where(beyond > 1e-8, -log_cdf / np.maximum(beyond, 1e-300), 1.0) * mills * np.exp(log_cdf)
+    far = log_density - log_cdf + np.log(0.5 * positive + ratio)
+    value = np.where(t <= 0, np.log(np.maximum(near, 1e-300)), far)
+    # Derivative: -r (1 + t d) / (2 a), and 1 + t d = shrinkage + d^2.
+    log_hazard = np.where(t <= 0, np.log(np.maximum(hazard, 1e-300)), log_density - log_cdf)
+    inner = np.where(t <= 0, shrinkage + np.square(excess), 1 + t * excess)
+    return value, -0.5 * inner * np.exp(log_hazard - value)
+
+
 class Site(NamedTuple):
     """The Gaussian site exp(shift u - precision u^2 / 2) that stands for one label, and its mass (all alike shaped)."""
 
@@ -72,10 +98,7 @@ def match_moments(
 
     Args:
         mean, variance: of the cavity, `... x n`; variance > 0.
-        sign: +1 where the latent lies at or below 0, -1 where above.
-        width: probit width of the label, >= 0.
-        lapse: rate e in [0, 1).
-        soft: labels at or below 0 that may lapse as well; None: none.
+        sign, width, lapse, soft: see `Labels`.
     """
     scale = np.sqrt(variance + np.square(width))
     z = -sign * mean / scale
@@ -83,11 +106,8 @@ def match_moments(
     log_held = np.log1p(-lapse) + log_ndtr(z)
     lapses = (lapse > 0) & ((sign < 0) if soft is None else (sign < 0) | soft)
     if not lapses.any():
-        kept = np.ones_like(z)
-        log_mass = log_held
-        left = shrinkage
-        numerator = hazard * excess
-        pull = excess - z * shrinkage
+        kept, log_mass, left = np.ones_like(z), log_held, shrinkage
+        numerator, pull = hazard * excess, excess - z * shrinkage
     else:
         log_lapse = np.log(np.where(lapses, lapse, 1e-300))
         log_mass = np.where(lapses, np.logaddexp(log_lapse, log_held), log_held)
@@ -100,11 +120,8 @@ def match_moments(
     total = np.square(width) + variance * left
     precision = numerator / total
     shift = -sign * scale * pull / total
-    wide = precision < 0
-    if wide.any():
-        precision = np.where(wide, 0.0, precision)
-        shift = np.where(wide, -sign * kept * hazard / scale, shift)
-    flat = kept * hazard < _FLAT
-    if flat.any():
-        precision, shift = np.where(flat, 0.0, precision), np.where(flat, 0.0, shift)
+    wide, flat = precision < 0, kept * hazard < _FLAT
+    if wide.any() or flat.any():
+        precision = np.where(wide | flat, 0.0, precision)
+        shift = np.where(flat, 0.0, np.where(wide, -sign * kept * hazard / scale, shift))
     return Site(precision, shift, log_mass, kept)

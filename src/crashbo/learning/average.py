@@ -5,21 +5,17 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from crashbo.arrays import Array, Indices
 from crashbo.errors import NumericalError
 from crashbo.gp.inference import Posterior, infer
-from crashbo.gp.rows import Hyperparameters
+from crashbo.gp.rows import Hyperparameters, Rows
 from crashbo.learning.block import Block, Relations
-from crashbo.learning.sites import KnownSites
 from crashbo.learning.values import ValuePoint, fixed_values, systematic, value_modes, value_points
 from crashbo.learning.warp import Warp
 from crashbo.numbers import NUMBERS, Numbers
 
-Array = NDArray[np.float64]
-Pair = tuple[ValuePoint, "_Relation"]
-Sites = tuple[Array, Array]
 _TOLERANCE, _SWEEPS = 1e-3, 60  # of EP
 _AFFORDED = 320  # models times trials
 _GOLDEN = 0.618034  # its multiples, less whole numbers, are spread evenly
@@ -27,20 +23,35 @@ _COMBINATIONS = 27  # of the relations of several margins
 
 
 @dataclass(frozen=True)
-class Candidates:
-    """Hyperparameters to be weighed, `b` of them.
+class KnownSites:
+    """EP's sites by place, `2 x b x outputs x n` (0 where there was no label), to begin from with more trials."""
 
-    Attributes:
-        at: the settings.
-        warps: of the values.
-        log_prior: `b`, of all of them, times the weight of the sample that they belong to.
-        sites: EP's, where they were learned; None: not known.
-    """
+    by_place: Array
+
+    @classmethod
+    def of(cls, posterior: Posterior) -> "KnownSites":
+        """Those of posteriors, by output and point."""
+        rows = posterior.rows
+        by_place = np.zeros((2, len(posterior), posterior.at.mixing.shape[1], len(rows.X)))
+        by_place[:, :, rows.label_output, rows.label_point] = posterior.ep.sites
+        return cls(by_place)
+
+    def start(self, rows: Rows) -> Array:
+        """For the labels of rows whose first points are those known here, `2 x b x m`; new labels begin at 0."""
+        known = np.flatnonzero(rows.label_point < self.by_place.shape[-1])
+        start = np.zeros((2, self.by_place.shape[1], len(rows.label_point)))
+        start[..., known] = self.by_place[:, :, rows.label_output[known], rows.label_point[known]]
+        return start
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Hyperparameters to be weighed, `b` of them."""
 
     at: Hyperparameters
-    warps: tuple[Warp, ...]
-    log_prior: Array
-    sites: KnownSites | None = None
+    warps: tuple[Warp, ...]  # of the values
+    log_prior: Array  # b, of all of them, times the weight of the sample that they belong to
+    sites: KnownSites | None = None  # EP's, where they were learned; None: not known
 
     def __len__(self) -> int:
         return len(self.log_prior)
@@ -49,31 +60,22 @@ class Candidates:
         """As many of them as can be kept up with so many trials."""
         return self.select(np.arange(min(len(self), _affordable(trials))))
 
-    def select(self, index: NDArray[np.int64]) -> "Candidates":
+    def select(self, index: Indices) -> "Candidates":
         """Some of them."""
-        warps, sites = tuple(self.warps[i] for i in index.tolist()), self.sites
-        return Candidates(
-            self.at.select(index), warps, self.log_prior[index], None if sites is None else sites.select(index)
-        )
+        warps = tuple(self.warps[i] for i in index.tolist())
+        sites = None if self.sites is None else KnownSites(self.sites.by_place[:, index])
+        return Candidates(self.at.select(index), warps, self.log_prior[index], sites)
 
 
 @dataclass(frozen=True)
 class ModelSet:
-    """Posteriors of one output under several hyperparameters, with their weights.
+    """Posteriors of one output under several hyperparameters, with their weights."""
 
-    Attributes:
-        block: the trials.
-        candidates: the hyperparameters.
-        posterior: `b`, in the units of each warp.
-        weights: `b`, they add up to 1.
-        log_evidence: of all of them together, up to a constant that depends on the candidates alone.
-    """
-
-    block: Block
-    candidates: Candidates
-    posterior: Posterior
-    weights: Array
-    log_evidence: float
+    block: Block  # the trials
+    candidates: Candidates  # the hyperparameters
+    posterior: Posterior  # b, in the units of each warp
+    weights: Array  # b, they add up to 1
+    log_evidence: float  # of all of them together, up to a constant that depends on the candidates alone
 
     @property
     def warps(self) -> tuple[Warp, ...]:
@@ -105,6 +107,16 @@ def _affordable(trials: int) -> int:
     return max(1, _AFFORDED // max(1, trials))
 
 
+@dataclass(frozen=True)
+class _Relation:
+    """How margins relate to the value."""
+
+    correlation: Array  # margins
+    lengthscale: Array  # margins x d
+    lapse: float  # rate of random crashes
+    log_prior: float  # of all this
+
+
 def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
     """Find the hyperparameters that matter, a pure function of the trials.
 
@@ -115,56 +127,43 @@ def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
     return _resample(weigh_all(block, numbers), min(numbers.most_models, _affordable(len(block.X))))
 
 
-def weigh_all(block: Block, numbers: Numbers = NUMBERS) -> "ModelSet":
+def weigh_all(block: Block, numbers: Numbers = NUMBERS) -> ModelSet:
     """All candidates that matter, with their weights; see `learn`."""
-    modes = [fixed_values(block)] if block.fixed is not None else value_modes(block, numbers)
-    best = modes[0]
-    pairs = [(best.centre(), relation) for relation in _relations(block, best.centre(), numbers)]
-    pairs, start = _best(block, pairs, None, numbers)
+    if block.fixed is not None:
+        points = [centre := fixed_values(block)]
+    else:
+        modes = value_modes(block, numbers)
+        centre, points = modes[0].centre(), value_points(block, modes, numbers)
+    relations, start = _best(block, centre, _relations(block, centre, numbers), None, numbers)
     if len(block.above):
-        pairs = [(one, relation.lapsing(lapse, prior)) for one, relation in pairs for lapse, prior in numbers.lapses]
-        pairs, start = _best(block, pairs, _repeat(start, len(numbers.lapses)), numbers)
-    points = value_points(block, modes, numbers)
-    spread = [(point, relation) for _, relation in pairs for point in points]
-    return weigh(_assemble(block, spread, numbers), block, _repeat(start, len(points)))
+        lapsing = [
+            replace(relation, lapse=lapse, log_prior=relation.log_prior + math.log(prior))
+            for relation in relations
+            for lapse, prior in numbers.lapses
+        ]
+        relations, start = _best(block, centre, lapsing, np.repeat(start, len(numbers.lapses), 1), numbers)
+    pairs = [(point, relation) for relation in relations for point in points]
+    return weigh(_assemble(block, pairs, numbers), block, np.repeat(start, len(points), 1))
 
 
-def _resample(found: "ModelSet", count: int) -> Candidates:
+def _resample(found: ModelSet, count: int) -> Candidates:
     """Few candidates that stand for all, the heaviest first: systematic sampling of the weights, by relation.
 
     Taking the heaviest alone would leave out what many light ones agree on.
     """
     at = found.posterior.at
-    order = np.lexsort(
-        (
-            at.lengthscale[:, 0].mean(-1),
-            at.lapse,
-            at.lengthscale[:, min(1, at.lengthscale.shape[1] - 1)].mean(-1),
-            at.mixing[:, -1, 0],
-        )
-    )
+    lengths = at.lengthscale.mean(-1)
+    order = np.lexsort((lengths[:, 0], at.lapse, lengths[:, min(1, lengths.shape[1] - 1)], at.mixing[:, -1, 0]))
     drawn, shares = systematic(found.weights[order], count)
     scattered = np.arange(len(shares)) * _GOLDEN % 1
     heaviest = np.lexsort((scattered, -shares))  # so that the first of equally heavy ones stand for the others
     chosen, shares = order[drawn[heaviest]], shares[heaviest]
-    kept = found.candidates.select(chosen)
+    kept = replace(found.candidates, sites=KnownSites.of(found.posterior)).select(chosen)
     shift = np.log(shares) - np.log(np.maximum(found.weights[chosen], 1e-300))
-    return replace(kept, log_prior=kept.log_prior + shift, sites=KnownSites.of(found.posterior).select(chosen))
+    return replace(kept, log_prior=kept.log_prior + shift)
 
 
-def _best(block: Block, pairs: list[Pair], start: Sites | None, numbers: Numbers) -> tuple[list[Pair], Sites]:
-    """The candidates that count, with EP's sites."""
-    found = weigh(_assemble(block, pairs, numbers), block, start)
-    used = _largest(found.weights, 0.5 * numbers.smallest_weight, numbers.most_models)
-    kept = [pairs[i] for i in used.tolist()]
-    return kept, (found.posterior.ep.precision[used], found.posterior.ep.shift[used])
-
-
-def _repeat(sites: Sites, times: int) -> Sites:
-    return np.repeat(sites[0], times, 0), np.repeat(sites[1], times, 0)
-
-
-def weigh(candidates: Candidates, block: Block, start: Sites | None = None) -> ModelSet:
+def weigh(candidates: Candidates, block: Block, start: Array | None = None) -> ModelSet:
     """The posteriors and weights of candidates, given trials.
 
     EP begins from `start`, or from the sites that the candidates were learned with.
@@ -183,54 +182,31 @@ def weigh(candidates: Candidates, block: Block, start: Sites | None = None) -> M
     return ModelSet(block, candidates, posterior, np.exp(log_weight - total), total)
 
 
-def _largest(weights: Array, smallest: float, most: int) -> NDArray[np.int64]:
-    """The heaviest entries, heaviest first."""
-    order = np.argsort(-weights, kind="stable")[:most]
-    return order[weights[order] >= min(smallest, weights.max())]
-
-
-@dataclass(frozen=True)
-class _Relation:
-    """How margins relate to the value.
-
-    Attributes:
-        correlation: `margins`.
-        lengthscale: `margins x d`.
-        lapse: rate of random crashes.
-        log_prior: of all this.
-    """
-
-    correlation: Array
-    lengthscale: Array
-    lapse: float
-    log_prior: float
-
-    def lapsing(self, lapse: float, prior: float) -> "_Relation":
-        """The same with another lapse rate."""
-        return replace(self, lapse=lapse, log_prior=self.log_prior + math.log(prior))
+def _best(
+    block: Block, point: ValuePoint, relations: list[_Relation], start: Array | None, numbers: Numbers
+) -> tuple[list[_Relation], Array]:
+    """The relations that count at one point, the heaviest first, with EP's sites."""
+    found = weigh(_assemble(block, [(point, one) for one in relations], numbers), block, start)
+    order = np.argsort(-found.weights, kind="stable")[: numbers.most_models]
+    used = order[found.weights[order] >= min(0.5 * numbers.smallest_weight, found.weights.max())]
+    return [relations[i] for i in used.tolist()], found.posterior.ep.sites[:, used]
 
 
 def _relations(block: Block, point: ValuePoint, numbers: Numbers) -> list[_Relation]:
     """All relations to try, at the smallest lapse rate; of several margins those that count for each on its own."""
     if block.margins <= 1:
         return _one_margin(block, numbers)
-    each = []
-    for margin in range(block.margins):
-        single = block.single(margin)
-        pairs = [(point, relation) for relation in _one_margin(single, numbers)]
-        kept, _ = _best(single, pairs, None, numbers)
-        each.append([relation for _, relation in kept[:3]])
-    return [_joined(combination) for combination in itertools.islice(itertools.product(*each), _COMBINATIONS)]
-
-
-def _joined(relations: tuple[_Relation, ...]) -> _Relation:
-    """The relations of several margins as one."""
-    return _Relation(
-        np.concatenate([one.correlation for one in relations]),
-        np.concatenate([one.lengthscale for one in relations]),
-        relations[0].lapse,
-        sum(one.log_prior for one in relations),
-    )
+    singles = [block.single(margin) for margin in range(block.margins)]
+    each = [_best(one, point, _one_margin(one, numbers), None, numbers)[0][:3] for one in singles]
+    return [
+        _Relation(
+            np.concatenate([one.correlation for one in several]),
+            np.concatenate([one.lengthscale for one in several]),
+            several[0].lapse,
+            sum(one.log_prior for one in several),
+        )
+        for several in itertools.islice(itertools.product(*each), _COMBINATIONS)
+    ]
 
 
 def _one_margin(block: Block, numbers: Numbers) -> list[_Relation]:
@@ -249,7 +225,8 @@ def _one_margin(block: Block, numbers: Numbers) -> list[_Relation]:
     ]
 
 
-def _assemble(block: Block, pairs: list[Pair], numbers: Numbers) -> Candidates:
+def _assemble(block: Block, pairs: list[tuple[ValuePoint, _Relation]], numbers: Numbers) -> Candidates:
+    """Every pair of the value's hyperparameters and a relation, with their prior."""
     thetas = np.stack([point.theta for point, _ in pairs])
     relations = Relations(
         np.stack([relation.correlation for _, relation in pairs]),

@@ -3,14 +3,20 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array, Indices
 from crashbo.gp.kernel import CONSTANT, Kernels, squared_distance
 from crashbo.gp.rows import Hyperparameters, Rows
 from crashbo.options import FixedModel
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+
+@dataclass(frozen=True)
+class Relations:
+    """`b` ways in which margins relate to the value."""
+
+    correlation: Array  # b x margins, rho
+    lengthscale: Array  # b x margins x d, of the margins' own latents
+    lapse: Array  # b, rate of random crashes
 
 
 @dataclass(frozen=True)
@@ -22,28 +28,18 @@ class Block:
 
     Math: margin_j(x) = rho_j value(x) / s + sqrt(1 - rho_j^2) own_j(x) - limit_j
         (s^2 the value's variance; own_j of variance 1; limit_j ~ N(0, limit deviation^2) around `threshold`)
-
-    Attributes:
-        X: `n x d`, points in the unit cube.
-        value_point, values: `k`, where there is a value, and which, in its own units.
-        below: points where every margin is within its limit.
-        above, above_margin: points where a margin is beyond its limit, and which one.
-        margins: how many limits; 0 for a standard GP.
-        self_limited: whether the only margin is the value itself, rho = 1 (GPCR).
-        threshold: of a self-limited value, where it is known, in its own units.
-        fixed: hyperparameters of the value that are not learned.
     """
 
-    X: Array
-    value_point: Indices
-    values: Array
-    below: Indices
-    above: Indices
-    above_margin: Indices
-    margins: int = 1
-    self_limited: bool = False
-    threshold: float | None = None
-    fixed: FixedModel | None = None
+    X: Array  # n x d, points in the unit cube
+    value_point: Indices  # k, where there is a value
+    values: Array  # k, in their own units
+    below: Indices  # points where every margin is within its limit
+    above: Indices  # points where a margin is beyond its limit
+    above_margin: Indices  # which one
+    margins: int = 1  # how many limits; 0 for a standard GP
+    self_limited: bool = False  # whether the only margin is the value itself, rho = 1 (GPCR)
+    threshold: float | None = None  # of a self-limited value, where it is known, in its own units
+    fixed: FixedModel | None = None  # hyperparameters of the value that are not learned
 
     def rows(self, values: Array) -> Rows:
         """Everything seen, with the values as they are modelled, `k` or `b x k`.
@@ -51,25 +47,16 @@ class Block:
         Of several margins a trial that crashed for one reason was beyond that margin's limit. Beyond another's as
         well it would have been called by either name: half a reason to believe that it was not.
         """
-        points, outputs, signs, soft = [], [], [], []
-        for margin in range(self.margins):
-            mine = self.above_margin == margin
-            beyond, others = self.above[mine], self.above[~mine]
-            points += [self.below, beyond, others]
-            outputs.append(np.full(len(self.below) + len(self.above), 1 + margin))
-            signs += [np.ones(len(self.below)), -np.ones(len(beyond)), np.ones(len(others))]
-            soft += [np.zeros(len(self.below) + len(beyond)), np.ones(len(others))]
-        none = np.zeros(0, dtype=np.int64)
-        return Rows(
-            self.X,
-            self.value_point,
-            np.zeros(len(self.value_point), dtype=np.int64),
-            values,
-            np.concatenate([none, *points]).astype(np.int64),
-            np.concatenate([none, *outputs]).astype(np.int64),
-            np.concatenate([np.zeros(0), *signs]),
-            np.concatenate(soft).astype(bool) if self.margins > 1 else None,
-        )
+        labels = []
+        for output in range(1, 1 + self.margins):
+            mine = self.above_margin == output - 1
+            labels += [(point, output, 1, False) for point in self.below.tolist()]
+            labels += [(point, output, -1, False) for point in self.above[mine].tolist()]
+            labels += [(point, output, 1, True) for point in self.above[~mine].tolist()]
+        points, outputs, signs, soft = np.array(labels, dtype=np.int64).reshape(-1, 4).T
+        may_lapse = soft.astype(bool) if self.margins > 1 else None
+        value_output = np.zeros(len(self.value_point), dtype=np.int64)
+        return Rows(self.X, self.value_point, value_output, values, points, outputs, signs.astype(float), may_lapse)
 
     def single(self, margin: int) -> "Block":
         """The same trials with one of the margins alone."""
@@ -79,18 +66,15 @@ class Block:
     def thinned(self, most: int) -> "Block":
         """The same with at most so many labels: of the successes those closest to a failure, which say most."""
         room = max(most - len(self.above), most // 2)
-        if len(self.below) <= room or not len(self.above):
-            return self if len(self.below) <= room else replace(self, below=self.below[:room])
+        if len(self.below) <= room:
+            return self
+        if not len(self.above):
+            return replace(self, below=self.below[:room])
         gaps = squared_distance(self.X[self.below], self.X[self.above], np.ones(self.X.shape[-1])).min(-1)
         return replace(self, below=self.below[np.sort(np.argsort(gaps, kind="stable")[:room])])
 
     def hyperparameters(
-        self,
-        theta: Array,
-        relation: "Relations",
-        threshold: Array,
-        limit_deviation: float,
-        kernel: Kernels = "matern52",
+        self, theta: Array, relation: Relations, threshold: Array, limit_deviation: float, kernel: Kernels
     ) -> Hyperparameters:
         """Settings of the model.
 
@@ -98,14 +82,12 @@ class Block:
 
         Args:
             theta: `b x (d + 2)`, logs of the value's lengthscales, variance and noise variance.
-            relation: of margins and value.
             threshold: `b x margins`, known limits or the prior's mean of unknown ones.
             limit_deviation: prior standard deviation of the limits; 0 if they are known.
             kernel: of all latents but the limits, which are constant under any.
         """
         b, d, m = len(theta), theta.shape[-1] - 2, self.margins
-        own = 0 if self.self_limited else m
-        limits = m if limit_deviation else 0
+        own, limits = 0 if self.self_limited else m, m if limit_deviation else 0
         mixing = np.zeros((b, 1 + m, 1 + own + limits))
         lengthscale = np.full((b, 1 + own + limits, d), CONSTANT)
         mixing[:, 0, 0] = np.exp(0.5 * theta[:, -2])
@@ -126,18 +108,3 @@ class Block:
         b, m, d = len(theta), self.margins, self.X.shape[-1]
         itself = Relations(np.ones((b, m)), np.ones((b, m, d)), np.zeros(b))
         return self.hyperparameters(theta, itself, np.repeat(threshold[:, None], m, -1), 0.0, kernel)
-
-
-@dataclass(frozen=True)
-class Relations:
-    """`b` ways in which margins relate to the value.
-
-    Attributes:
-        correlation: `b x margins`, rho.
-        lengthscale: `b x margins x d`, of the margins' own latents.
-        lapse: `b`, rate of random crashes.
-    """
-
-    correlation: Array
-    lengthscale: Array
-    lapse: Array

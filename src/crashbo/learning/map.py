@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from crashbo.arrays import Array
 from crashbo.errors import NumericalError
 
-LogPosterior = Callable[[Array], tuple[float, Array]]
+LogPosterior = Callable[[Array], tuple[float, Array]]  # with its gradient
 _REFUSED = 1e12  # stands for a log posterior that cannot be computed
 
 
@@ -20,7 +20,6 @@ class Mode:
 
     theta: Array
     log_posterior: float  # there, up to a constant; -inf if it could not be computed anywhere
-    evaluations: int
 
 
 def find_mode(
@@ -34,13 +33,10 @@ def find_mode(
 ) -> Mode:
     """Maximise a log posterior by L-BFGS-B, remembering the best point seen.
 
-    Args:
-        log_posterior: value and gradient at `p` hyperparameters; may raise `NumericalError` where it has none.
-        start, bounds: `p`, and `p` pairs.
-        iterations: at most; it ends earlier where the value changes by less than `precision`, relative, or where no
-            derivative exceeds `steepest`.
+    It may raise `NumericalError` where it has no value. The search ends after so many iterations, where the value
+    changes by less than `precision`, relative, or where no derivative exceeds `steepest`.
     """
-    best = Mode(np.asarray(start, dtype=np.float64), -math.inf, 0)
+    best = Mode(np.asarray(start, dtype=np.float64), -math.inf)
 
     def negative(theta: Array) -> tuple[float, Array]:
         nonlocal best
@@ -51,10 +47,10 @@ def find_mode(
         if not (math.isfinite(value) and np.isfinite(gradient).all()):
             return _REFUSED, np.zeros_like(theta)
         if value > best.log_posterior:
-            best = Mode(theta.copy(), value, best.evaluations)
+            best = Mode(theta.copy(), value)
         return -value, -gradient
 
     effort = {"maxiter": iterations, "ftol": precision, "gtol": steepest}
     inside = np.clip(best.theta, *np.array(bounds).T)
-    found = minimize(negative, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=effort)
-    return Mode(best.theta, best.log_posterior, int(found.nfev))
+    minimize(negative, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=effort)
+    return best

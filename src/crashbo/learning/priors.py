@@ -3,11 +3,10 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array
 from crashbo.numbers import Numbers
 
-Array = NDArray[np.float64]
 LENGTHSCALE_RANGE = (2.5e-2, 1e3)
 VARIANCE_RANGE = (1e-3, 1e3)
 NOISE_RANGE = (1e-8, 10.0)
@@ -45,15 +44,12 @@ def log_value_prior(theta: Array, numbers: Numbers) -> tuple[Array, Array]:
 
 
 def log_visible_share(logs: Array) -> tuple[Array, Array]:
-    """Log of the share of a GP's variance that shows as variation over the cube, and its gradient.
+    """Log of the share of a GP's variance that shows over the cube, by log lengthscales `... x d`, and its gradient.
 
     The rest is a level that all points share. That of a squared exponential kernel at points with the uniform
     distribution's variance, 1/12, along every coordinate; close enough for other kernels. No share is below `_LEAST`.
 
     Math: 1 - E[k(x, x')] = 1 - prod_i (1 + 1 / (6 l_i^2))^(-1/2)
-
-    Args:
-        logs: `... x d`, of lengthscales.
     """
     ratio = np.exp(-2 * logs) / 6
     log_level = -0.5 * np.log1p(ratio).sum(-1)

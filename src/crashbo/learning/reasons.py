@@ -33,16 +33,11 @@ class Reasons:
 
 
 def choose_reasons(block: Block, reasons: Sequence[str], numbers: Numbers) -> Reasons:
-    """Give reasons margins of their own where the evidence prefers it.
+    """Give reasons of the block's crashes ("" where none was told) margins of their own where the evidence prefers it.
 
     Math: pooled, the reason of a crash says nothing about its place: evidence of one margin times that of the counts
         n_r under a uniform Dirichlet prior, (R - 1)! prod n_r! / (N + R - 1)!;  split: evidence of all margins
         together, a trial beyond two limits being called by either name (see `Block.rows`)
-
-    Args:
-        block: the trials, all crashes on one margin.
-        reasons: of the crashes, "" where none was told.
-        numbers: `reason_count` crashes make a reason a candidate.
     """
     counts = Counter(reasons)
     named = sorted(name for name, count in counts.items() if name and count >= numbers.reason_count)
@@ -52,8 +47,7 @@ def choose_reasons(block: Block, reasons: Sequence[str], numbers: Numbers) -> Re
     split = Reasons((OTHER, *named) if rest else tuple(named))
     tally = Counter(split.margin(one) for one in reasons)
     sizes = np.array([tally[margin] for margin in range(len(split.names))])
-    total, kinds = sizes.sum(), len(sizes)
-    log_counts = gammaln(kinds) + gammaln(sizes + 1).sum() - gammaln(total + kinds)
+    log_counts = gammaln(len(sizes)) + gammaln(sizes + 1).sum() - gammaln(sizes.sum() + len(sizes))
     pooled = weigh_all(block, numbers).log_evidence + float(log_counts)
     apart = weigh_all(split.split(block, reasons), numbers).log_evidence
     return split if apart > pooled else Reasons()

@@ -16,7 +16,6 @@ from crashbo.gp.inference import Conditioned, Solution, solve
 from crashbo.learning.map import find_mode
 from crashbo.learning.priors import log_normal
 
-Sites = tuple[Array, Array]
 RATE = 1e-3  # lapse rate of a relaxed label
 _AGAINST = 2.0  # log of how many times less likely than a priori the rest makes a label that is looked at
 _ROUNDS = 3  # of relaxing labels that conflict with the rest
@@ -79,29 +78,22 @@ class ThresholdEstimate:
     log_posterior: float  # log evidence plus log hyperprior
     solves: int  # EP solves the search took
 
-    @property
-    def start(self) -> "ThresholdStart":
-        """What another search can begin from."""
-        return ThresholdStart(self.threshold, (self.solution.ep.precision, self.solution.ep.shift))
 
-
-@dataclass(frozen=True)
-class ThresholdStart:
-    """Where a search begins: a threshold, NaN for none, and EP's sites, `1 x m` each."""
-
-    threshold: float
-    sites: Sites
-
-
-def make_labels(sign: Array, threshold: float, width: float, rates: Array | None = None) -> Labels:
-    """Labels of `m` rows against one threshold, of one problem."""
-    shape = (1, len(sign))
-    lapse = np.zeros(shape) if rates is None else rates[None]
-    return Labels(sign, np.full(shape, threshold), np.full(shape, width), lapse)
+def make_labels(sign: Array, threshold: float | Array, width: float = 0.0, rates: Array | None = None) -> Labels:
+    """Labels of `m` rows against one threshold, or `b`, each of a problem of its own; `rates` are `m` lapse rates."""
+    limit = np.repeat(np.atleast_1d(threshold)[:, None], len(sign), 1)
+    lapse = np.zeros_like(limit) if rates is None else np.broadcast_to(rates, limit.shape)
+    return Labels(sign, limit, np.full_like(limit, width), lapse)
 
 
 def estimate_threshold(
-    given: Conditioned, sign: Array, rule: ThresholdRule, *, width: float = 0.0, start: ThresholdStart | None = None
+    given: Conditioned,
+    sign: Array,
+    rule: ThresholdRule,
+    *,
+    width: float = 0.0,
+    guess: float | None = None,
+    sites: Array | None = None,
 ) -> ThresholdEstimate:
     """Find the threshold that maximises log Z_EP(c) plus the log hyperprior, relaxing labels that conflict.
 
@@ -110,16 +102,16 @@ def estimate_threshold(
         sign: `m`, +1 at or below the threshold, -1 above.
         rule: fixed, maximum likelihood or MAP.
         width: probit width of the labels.
-        start: of an estimate on the same rows.
+        guess, sites: threshold and EP's sites to begin from.
     """
     rates = np.zeros(len(sign))
-    best = _search(given, sign, rule, width, rates, start)
+    best = _search(given, sign, rule, width, rates, guess, sites)
     for _ in range(_ROUNDS):
         conflicts = _conflicts(best.solution, make_labels(sign, best.threshold, width, rates))[0]
         if not conflicts.any():
             break
         rates = np.where(conflicts, RATE, rates)
-        other = _search(given, sign, rule, width, rates, None)
+        other = _search(given, sign, rule, width, rates, None, None)
         if not other.log_posterior > best.log_posterior:
             break
         best = replace(other, solves=best.solves + other.solves)
@@ -139,61 +131,56 @@ def _conflicts(solution: Solution, labels: Labels) -> Bools:
     def log_mass(gap: Array, deviation: Array) -> Array:
         return np.asarray(log_ndtr(sign * gap / np.hypot(deviation, labels.width)))
 
-    variance = np.maximum(np.einsum("bii->bi", given.covariance), np.square(given.smallest_width))
-    by_values = log_mass(labels.limit - given.mean, np.sqrt(variance))
+    by_values = log_mass(labels.limit - given.mean, given.left)
     against = np.minimum(solution.ep.log_mass, by_values) - log_mass(labels.limit, given.deviation) < -_AGAINST
     return np.asarray(against & (sign < 0) & (labels.lapse < RATE))
 
 
 def _search(
-    given: Conditioned, sign: Array, rule: ThresholdRule, width: float, rates: Array, start: ThresholdStart | None
+    given: Conditioned,
+    sign: Array,
+    rule: ThresholdRule,
+    width: float,
+    rates: Array,
+    guess: float | None,
+    sites: Array | None,
 ) -> ThresholdEstimate:
     """The most probable threshold at given lapse rates; every EP starts from the sites of the one before."""
-    sites = None if start is None else start.sites
     solves = 0
 
     def at(threshold: float, sweeps: int) -> Solution:
         nonlocal sites, solves
         labels = make_labels(sign, threshold, width, rates)
         found = solve(given, labels, start=sites, tolerance=_TOLERANCE, max_sweeps=sweeps)
-        sites, solves = (found.ep.precision, found.ep.shift), solves + 1
+        sites, solves = found.ep.sites, solves + 1
         return found
 
     known = rule.without_search(sign)
     if known is None:
-        guess, unit = _first_guess(given, sign, start)
+        # One standard deviation above the highest success, unless there is an earlier estimate.
+        upper = np.where(sign > 0, given.mean[0] + given.left[0], -math.inf)
+        unit = float(given.left[0, upper.argmax()])
+        first = float(upper.max()) if guess is None else guess
 
         def log_posterior(theta: Array) -> tuple[float, Array]:
-            threshold = guess + unit * float(theta[0])
+            threshold = first + unit * float(theta[0])
             found = at(threshold, _SWEEPS)
             prior, slope = rule.log_density(threshold)
             return float(found.log_evidence[0]) + prior, unit * np.array([slope - found.ep.gradient.sum()])
 
-        bounds = [((rule.floor - guess) / unit, math.inf)]
+        bounds = [((rule.floor - first) / unit, math.inf)]
         mode = find_mode(log_posterior, np.zeros(1), bounds, precision=_PRECISION, steepest=_STEEPEST)
-        known = max(guess + unit * float(mode.theta[0]), rule.floor)
+        known = max(first + unit * float(mode.theta[0]), rule.floor)
     solution = at(known, 200)
     relaxed = np.flatnonzero((rates > 0) & (solution.ep.kept[0] < 0.5))
     log_posterior_there = float(solution.log_evidence[0]) + rule.log_density(known)[0]
     return ThresholdEstimate(known, solution, relaxed, rates, log_posterior_there, solves)
 
 
-def _first_guess(given: Conditioned, sign: Array, start: ThresholdStart | None) -> tuple[float, float]:
-    """One standard deviation above the highest success, or the earlier estimate; and a step."""
-    deviation = np.sqrt(np.maximum(np.einsum("ii->i", given.covariance[0]), np.square(given.smallest_width[0])))
-    upper = np.where(sign > 0, given.mean[0] + deviation, -math.inf)
-    highest = int(upper.argmax())
-    if start is not None and math.isfinite(start.threshold):
-        return start.threshold, float(deviation[highest])
-    return float(upper[highest]), float(deviation[highest])
-
-
-def solve_labels(given: Conditioned, sign: Array, thresholds: Array, start: Sites | None = None) -> EPResult:
+def solve_labels(given: Conditioned, sign: Array, thresholds: Array, start: Array | None = None) -> EPResult:
     """EP of the labelled latents at `b` thresholds."""
-    b, m = len(thresholds), len(sign)
-    zeros = np.zeros((b, m))
-    labels = Labels(sign, np.repeat(thresholds[:, None], m, 1), zeros, zeros)
-    mean, covariance = np.broadcast_to(given.mean, (b, m)), np.broadcast_to(given.covariance, (b, m, m))
+    mean, covariance = (np.repeat(part, len(thresholds), 0) for part in (given.mean, given.covariance))
+    labels = make_labels(sign, thresholds)
     return propagate(mean, covariance, labels, start=start, tolerance=_ROUGH, max_sweeps=100)
 
 
@@ -209,8 +196,7 @@ def threshold_deviation(given: Conditioned, sign: Array, rule: ThresholdRule, mo
     reach = unit if rule.prior is None else max(unit, rule.prior[1])
     ladder = np.concatenate([[0.0], np.geomspace(1e-4 * unit, 6 * reach, _NODES)])
     nodes = np.concatenate([mode.threshold - ladder[:0:-1], mode.threshold + ladder])
-    precision, shift = mode.start.sites
-    start = np.repeat(precision, len(nodes), 0), np.repeat(shift, len(nodes), 0)
+    start = np.repeat(mode.solution.ep.sites, len(nodes), 1)
     heights = solve_labels(given, sign, nodes, start).log_partition
     if rule.prior is not None:
         heights = heights + log_normal(nodes, *rule.prior)[0]

@@ -10,21 +10,20 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtri
 
+from crashbo.arrays import Array, Indices
 from crashbo.errors import NumericalError
-from crashbo.gp.evidence import log_evidence_of_values
+from crashbo.gp.inference import log_evidence_of_values
 from crashbo.gp.kernel import KernelName
 from crashbo.gp.rows import Rows
 from crashbo.learning.block import Block
-from crashbo.learning.map import Mode, find_mode
+from crashbo.learning.map import LogPosterior, Mode, find_mode
 from crashbo.learning.priors import log_value_prior, log_visible_share, usual_values, value_bounds
 from crashbo.learning.warp import Warp, make_warp
-from crashbo.numbers import NUMBERS, Numbers
+from crashbo.numbers import Numbers
 from crashbo.sobol import sobol
 
-Array = NDArray[np.float64]
 _STEP = 1e-3  # of the finite differences that give a Hessian
 _SAMPLES = 64  # of the hyperparameters around each mode
 _WIDER = 1.3  # than Laplace's approximation, so that no sample weighs too much
@@ -42,23 +41,18 @@ class ValuePoint:
 
 @dataclass(frozen=True)
 class ValueMode:
-    """The value's hyperparameters under one warp: Laplace's approximation of their posterior."""
+    """The value's hyperparameters under one warp and kernel: Laplace's approximation of their posterior."""
 
     warp: Warp
     kernel: KernelName
-    log_prior: float
+    log_prior: float  # of warp and kernel
+    height: float  # log posterior at the mode, comparable between warps
     mode: Mode
-    root: Array  # p x p, of the covariance; 0 where nothing is learned
+    root: Array  # p x p, of the covariance, lower triangular
     numbers: Numbers
-
-    def height(self, block: Block) -> float:
-        """Log posterior at the mode, comparable between warps."""
-        return self.mode.log_posterior + self.log_prior + self.warp.log_jacobian(block.values)
 
     def centre(self) -> ValuePoint:
         """The mode alone."""
-        if not self.root.any():
-            return ValuePoint(self.warp, self.kernel, self.mode.theta, 0.0)
         log_prior, _ = log_value_prior(self.mode.theta, self.numbers)
         theta = to_theta(self.mode.theta)
         return ValuePoint(self.warp, self.kernel, theta, self.log_prior + float(log_prior) + self.log_volume)
@@ -98,7 +92,7 @@ def value_points(block: Block, modes: list[ValueMode], numbers: Numbers) -> list
 
     Of all that were sampled a few are kept by systematic sampling; given the values these are equally probable.
     """
-    if not modes[0].root.any() or numbers.most_models == 1:
+    if numbers.most_models == 1:
         return [modes[0].centre()]
     found = [mode.sampled(block) for mode in modes]
     points, logs = [point for some, _ in found for point in some], np.concatenate([log for _, log in found])
@@ -111,19 +105,19 @@ def value_points(block: Block, modes: list[ValueMode], numbers: Numbers) -> list
     ]
 
 
-def systematic(weights: Array, count: int) -> tuple[NDArray[np.int64], Array]:
+def systematic(weights: Array, count: int) -> tuple[Indices, Array]:
     """At most so many of the entries of weights that add up to 1, and the share of each: systematic sampling."""
     drawn = np.searchsorted(np.cumsum(weights), (np.arange(count) + 0.5) / count)
     chosen, times = np.unique(np.minimum(drawn, len(weights) - 1), return_counts=True)
     return chosen, times / count
 
 
-def fixed_values(block: Block) -> ValueMode:
-    """Hyperparameters of the value that are not learned: one point, nothing around it."""
+def fixed_values(block: Block) -> ValuePoint:
+    """Hyperparameters of the value that are not learned."""
     fixed, d = block.fixed, block.X.shape[-1]
     assert fixed is not None
     theta = np.log([*[fixed.lengthscale] * d, fixed.variance, fixed.noise_std**2])
-    return ValueMode(Warp(), fixed.kernel, 0.0, Mode(theta, 0.0, 0), np.zeros((d + 2, d + 2)), NUMBERS)
+    return ValuePoint(Warp(), fixed.kernel, theta, 0.0)
 
 
 def value_modes(block: Block, numbers: Numbers) -> list[ValueMode]:
@@ -133,21 +127,15 @@ def value_modes(block: Block, numbers: Numbers) -> list[ValueMode]:
     """
     (kernel, share), *others = numbers.kernels
     found = [_value_mode(block, strength, kernel, prior * share, None, numbers) for strength, prior in numbers.warps]
-    sound = _ordered(block, [one for one in found if one is not None])
+    sound = [one for one in found if one is not None]
     if not sound:
         raise NumericalError("no hyperparameters give the values a finite evidence.")
-    best = sound[0]
-    prior = dict(numbers.warps)[best.warp.strength]
-    for kernel, share in others:
-        other = _value_mode(block, best.warp.strength, kernel, prior * share, best.mode.theta, numbers)
-        sound = sound if other is None else [*sound, other]
-    ordered = _ordered(block, sound)
-    least = ordered[0].height(block) + math.log(numbers.smallest_weight)
-    return [one for one in ordered if one.height(block) > least]
-
-
-def _ordered(block: Block, modes: list[ValueMode]) -> list[ValueMode]:
-    return sorted(modes, key=lambda one: -one.height(block))
+    best = max(sound, key=lambda one: one.height)
+    strength, prior = best.warp.strength, dict(numbers.warps)[best.warp.strength]
+    found += [_value_mode(block, strength, name, prior * share, best.mode.theta, numbers) for name, share in others]
+    ordered = sorted((one for one in found if one is not None), key=lambda one: -one.height)
+    least = ordered[0].height + math.log(numbers.smallest_weight)
+    return [one for one in ordered if one.height > least]
 
 
 def _value_mode(
@@ -160,20 +148,35 @@ def _value_mode(
     rows = _values_alone(block, warp(block.values))
 
     def log_posterior(seen: Array) -> tuple[float, Array]:
-        value, gradient = _log_posteriors(rows, seen[None], kernel, numbers)
-        return float(value[0]), gradient[0]
+        evidence, slope = log_evidence_of_values(rows, to_theta(seen), kernel)
+        slope[:-2] -= slope[-2] * log_visible_share(seen[:-2])[1]
+        log_prior, by_prior = log_value_prior(seen, numbers)
+        return evidence + float(log_prior), slope + by_prior
 
     mode = find_mode(log_posterior, usual_values(d) if start is None else start, value_bounds(d), precision=1e-4)
     if not math.isfinite(mode.log_posterior):
         return None
-    return ValueMode(warp, kernel, math.log(prior), mode, _laplace_root(rows, mode, kernel, numbers), numbers)
+    height = mode.log_posterior + math.log(prior) + warp.log_jacobian(block.values)
+    root = _laplace_root(log_posterior, mode.theta, numbers)
+    return ValueMode(warp, kernel, math.log(prior), height, mode, root, numbers)
+
+
+def _laplace_root(log_posterior: LogPosterior, mode: Array, numbers: Numbers) -> Array:
+    """Root of the covariance of Laplace's approximation; no direction wider than the prior allows."""
+    steps = _STEP * np.eye(len(mode))
+    down, up = (np.array([log_posterior(one)[1] for one in ends]) for ends in (mode - steps, mode + steps))
+    hessian = (down - up) / (2 * _STEP)
+    values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
+    widest = max(numbers.lengthscale[1] * math.sqrt(len(mode)), numbers.noise[1])
+    deviations = 1 / np.sqrt(np.maximum(values, 1 / widest**2))
+    # The factor of this product is lower triangular, its diagonal positive.
+    _, upper = np.linalg.qr((vectors * deviations).T)
+    return np.asarray(upper.T * np.sign(np.diagonal(upper)))
 
 
 def _values_alone(block: Block, values: Array) -> Rows:
-    none = block.below[:0]
-    points = np.arange(len(block.value_point))
-    alone = replace(block, X=block.X[block.value_point], value_point=points, below=none, above=none, above_margin=none)
-    return alone.rows(values)
+    k, none = len(block.values), block.below[:0]
+    return Rows(block.X[block.value_point], np.arange(k), np.zeros(k, np.int64), values, none, none, np.zeros(0))
 
 
 def to_theta(seen: Array) -> Array:
@@ -183,33 +186,9 @@ def to_theta(seen: Array) -> Array:
     return theta
 
 
-def _log_posteriors(rows: Rows, seen: Array, kernel: KernelName, numbers: Numbers) -> tuple[Array, Array]:
-    """Log evidence of the values plus log prior, `b`, and gradients, `b x p`."""
-    each = [log_evidence_of_values(rows, theta, kernel) for theta in to_theta(seen)]
-    evidence, slopes = (np.array(one) for one in zip(*each, strict=True))
-    slopes[:, :-2] -= slopes[:, -2:-1] * log_visible_share(seen[:, :-2])[1]
-    prior, by_prior = log_value_prior(seen, numbers)
-    return evidence + prior, slopes + by_prior
-
-
 def _log_evidence(rows: Rows, theta: Array, kernel: KernelName) -> float:
     """Of the values; -inf where it cannot be computed."""
     try:
         return log_evidence_of_values(rows, theta, kernel)[0]
     except NumericalError:
         return -math.inf
-
-
-def _laplace_root(rows: Rows, mode: Mode, kernel: KernelName, numbers: Numbers) -> Array:
-    """Root of the covariance of Laplace's approximation; no direction wider than the prior allows."""
-    p = len(mode.theta)
-    steps = np.concatenate([mode.theta + _STEP * np.eye(p), mode.theta - _STEP * np.eye(p)])
-    _, slopes = _log_posteriors(rows, steps, kernel, numbers)
-    hessian = (slopes[p:] - slopes[:p]) / (2 * _STEP)
-    hessian = 0.5 * (hessian + hessian.T)
-    values, vectors = np.linalg.eigh(hessian)
-    widest = max(numbers.lengthscale[1] * math.sqrt(p), numbers.noise[1])
-    deviations = 1 / np.sqrt(np.maximum(values, 1 / widest**2))
-    # The factor of this product is lower triangular, its diagonal positive.
-    _, upper = np.linalg.qr((vectors * deviations).T)
-    return np.asarray(upper.T * np.sign(np.diagonal(upper)))

@@ -1,12 +1,12 @@
 """Values far above the others, brought closer before they are modelled."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from crashbo.arrays import Array
+
 _FEWEST = 5  # values that show what is usual
 _BEYOND = 1.0  # by which the exponent may exceed that of the largest value when a warp is undone
 
@@ -17,37 +17,31 @@ class Warp:
 
     Order and minimum stay what they are. Its Jacobian takes part in the evidence, so that warps can be compared.
 
-    Math: v = y for y <= knee, knee + (width / strength) log(1 + strength (y - knee) / width) above;  z = (v - offset)
-    / scale
-
-    Attributes:
-        knee, width: where growth slows down, and over which distance; knee = inf changes nothing.
-        strength: how strongly.
-        offset, scale: standardise the warped values.
-        farthest: exponent up to which the warp is undone; beyond, growth goes on linearly.
+    Math: v = y for y <= knee, knee + (width / strength) log(1 + strength (y - knee) / width) above;
+        z = (v - offset) / scale
     """
 
-    knee: float = math.inf
-    width: float = 1.0
+    knee: float = math.inf  # where growth slows down; inf changes nothing
+    width: float = 1.0  # over which distance
     strength: float = 0.0
     offset: float = 0.0
     scale: float = 1.0
-    farthest: float = 0.0
+    farthest: float = 0.0  # exponent up to which the warp is undone; beyond, growth goes on linearly
 
     def __call__(self, values: Array) -> Array:
         """Warp and standardise."""
         return (self._bend(values) - self.offset) / self.scale
 
     def _bend(self, values: Array) -> Array:
-        above = np.maximum(values - self.knee, 0.0) if self.strength else 0.0
         if not self.strength:
             return values
+        above = np.maximum(values - self.knee, 0.0)
         slow = self.width / self.strength * np.log1p(self.strength * above / self.width)
         return np.where(above > 0, self.knee + slow, values)
 
     def log_jacobian(self, values: Array) -> float:
         """Sum of log dz / dy."""
-        above = np.maximum(values - self.knee, 0.0) if self.strength else np.zeros_like(values)
+        above = np.maximum(values - self.knee, 0.0)
         return -float(np.log1p(self.strength * above / self.width).sum()) - len(values) * math.log(self.scale)
 
     def undo(self, z: Array) -> Array:
@@ -68,21 +62,18 @@ class Warp:
 
 def make_warp(values: Array, strength: float) -> Warp | None:
     """The warp of some strength that suits values; None where there is too little to tell what is usual."""
-    if not strength:
-        return Warp(offset=_offset(values), scale=spread_of(values))
-    if len(values) < _FEWEST:
-        return None
-    knee = float(np.median(values))
-    width = knee - float(values.min())
-    if not width > max(1e-9 * float(np.abs(values).max()), 1e-100):
-        return None
-    bent = Warp(knee, width, strength)._bend(values)
-    farthest = math.log1p(strength * (float(values.max()) - knee) / width) + _BEYOND
-    return Warp(knee, width, strength, _offset(bent), spread_of(bent), farthest)
-
-
-def _offset(values: Array) -> float:
-    return float(values.mean()) if len(values) else 0.0
+    warp = Warp()
+    if strength:
+        if len(values) < _FEWEST:
+            return None
+        knee = float(np.median(values))
+        width = knee - float(values.min())
+        if not width > max(1e-9 * float(np.abs(values).max()), 1e-100):
+            return None
+        farthest = math.log1p(strength * (float(values.max()) - knee) / width) + _BEYOND
+        warp = Warp(knee, width, strength, farthest=farthest)
+    bent = warp._bend(values)
+    return replace(warp, offset=float(bent.mean()) if len(bent) else 0.0, scale=spread_of(bent))
 
 
 def spread_of(values: Array) -> float:

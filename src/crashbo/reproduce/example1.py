@@ -109,4 +109,4 @@ def example1() -> Example1:
     fixed = FixedModel(lengthscale=0.2, variance=0.5, noise_std=0.02, threshold_prior=None)
     values, margins = np.array([0.5, 2.0, 1.0]), np.zeros(2, dtype=np.int64)
     block = Block(X, seen, values, seen, crashed, margins, self_limited=True, fixed=fixed)
-    return Example1(fit(block, fixed_values(block).centre()))
+    return Example1(fit(block, fixed_values(block)))

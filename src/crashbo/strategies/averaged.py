@@ -14,11 +14,10 @@ from crashbo.errors import InputError
 from crashbo.gp.inference import infer
 from crashbo.gp.prediction import Prediction, Predictor
 from crashbo.history import OBJECTIVE, History
-from crashbo.learning.average import Candidates, ModelSet, learn, weigh
+from crashbo.learning.average import Candidates, KnownSites, ModelSet, learn, weigh
 from crashbo.learning.block import Block
 from crashbo.learning.reasons import Reasons, choose_reasons
 from crashbo.learning.schedule import learning_size
-from crashbo.learning.sites import KnownSites
 from crashbo.numbers import Numbers
 from crashbo.outcome import Constraint
 from crashbo.strategies.base import Limit, Place, Relation

@@ -25,7 +25,7 @@ def make_block(X: Array, values: list[float | None], fixed: FixedModel | None = 
 
 def fixed_fit(block: Block) -> GPCR:
     """With the hyperparameters that the block fixes."""
-    return fit(block, fixed_values(block).centre())
+    return fit(block, fixed_values(block))
 
 
 def example1(prior: tuple[float, float] | None = None) -> GPCR:

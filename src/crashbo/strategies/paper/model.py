@@ -78,7 +78,7 @@ class GPCR(Output):
         points = np.concatenate([block.value_point, pending])
         grown = replace(block, X=np.concatenate([block.X, X]), value_point=points)
         rows = grown.rows(np.concatenate([warp(block.values), self.predictor(X).mean[0, 0]]))
-        posterior = infer(rows, self.posterior.at, start=self.estimate.start.sites)
+        posterior = infer(rows, self.posterior.at, start=self.estimate.solution.ep.sites)
         return replace(self, models=replace(self.models, posterior=posterior))
 
 
@@ -179,7 +179,7 @@ def paper_block(history: History, output: str) -> Block | None:
 def _point(history: History, output: str, block: Block, memory: Memory) -> ValuePoint:
     """Fixed hyperparameters, or those learned from as many of the first trials as the schedule says."""
     if block.fixed is not None:
-        return fixed_values(block).centre()
+        return fixed_values(block)
     early = history.first(learning_size(len(history.trials)))
     before = paper_block(early, output)
     if before is None or _kind(before) != _kind(block):

@@ -7,9 +7,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from crashbo.arrays import Array
-from crashbo.gp.information import log_information
 from crashbo.gp.prediction import Prediction
-from crashbo.gp.truncation import truncation
+from crashbo.gp.truncation import log_information, truncation
 from crashbo.strategies.averaged import Output
 from crashbo.strategies.paper.model import PaperModels
 
