@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
+from crashbo.arrays import Array
 from crashbo.errors import InputError
 from crashbo.gp.inference import infer
 from crashbo.gp.prediction import Prediction, Predictor
@@ -22,8 +22,8 @@ from crashbo.learning.sites import KnownSites
 from crashbo.numbers import Numbers
 from crashbo.outcome import Constraint
 from crashbo.strategies.base import Limit, Place, Relation
+from crashbo.strategies.gain import Moments, log_held
 
-Array = NDArray[np.float64]
 _Kept = TypeVar("_Kept")
 _Output = TypeVar("_Output", bound="Output")
 RELATED = 0.4  # correlation from which on crashes count as related to the cost
@@ -67,9 +67,7 @@ class Output:
 
     def log_held(self, q: Prediction) -> Array:
         """Log probability that every margin is within its limit, `b x p`, lapses aside."""
-        z = (self.thresholds - q.mean[:, 1:]) / np.sqrt(q.variance[:, 1:])
-        total: Array = log_ndtr(z).sum(1)
-        return total
+        return log_held(Moments.of(q), self.thresholds)
 
     def success(self, X: Array, *, lapsing: bool = True) -> Array:
         """Probability of success at `p x d`; without lapses, of what the place decides."""

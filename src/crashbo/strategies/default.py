@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array, Bools
 from crashbo.errors import InputError
 from crashbo.gp.kernel import squared_distance
 from crashbo.history import History
@@ -16,11 +16,10 @@ from crashbo.numbers import NUMBERS, Numbers
 from crashbo.strategies.averaged import Averaged, Memory, model_all, model_output
 from crashbo.strategies.base import Guess, Suggested
 from crashbo.strategies.design import initial_count, initial_point
-from crashbo.strategies.gain import Moments, expected_improvement, held_probability, with_slopes
+from crashbo.strategies.gain import Moments, expected_improvement, log_held, with_slopes
 from crashbo.strategies.maximise import Effort, Rounding, look, maximise
 from crashbo.strategies.price import UNAFFORDABLE, budget_left, crash_price
 
-Array = NDArray[np.float64]
 _NEAR = 40  # trials that are looked around
 _NOISY = 0.1  # share of the costs' spread from which on noise may explain the best trial
 _TOLERANCE = 0.002  # by which a suggestion may be less likely to succeed than the safest, once a budget is spent
@@ -90,7 +89,7 @@ class DefaultStrategy:
 
         effort = Effort(starts=6, iterations=40, evaluations=120, precision=1e-10)
 
-        def allowed(X: Array) -> NDArray[np.bool_]:
+        def allowed(X: Array) -> Bools:
             return surrogate.placed_success(X) >= least
 
         offered = np.array([not history.space.broken(trial.params) for trial in history.trials])
@@ -103,7 +102,7 @@ class DefaultStrategy:
         return Guess(found.point, True)
 
 
-def best_trial(history: History, allowed: NDArray[np.bool_]) -> tuple[float, int] | None:
+def best_trial(history: History, allowed: Bools) -> tuple[float, int] | None:
     """The lowest cost of a trial that did not fail, among those allowed, and its number; None if there is none."""
     usable = allowed & ~history.failed
     held = [(cost, i) for i, cost in enumerate(history.costs) if cost is not None and usable[i]]
@@ -218,7 +217,7 @@ class GainScore:
         at, threshold = Moments.of(output.predictor(X)), output.thresholds
         others = self.surrogate.constraints_hold(X)
         gain = (self.units * expected_improvement(at, self.best, threshold)).sum(0) * others
-        held = (output.weights[:, None] * output.not_lapsed * held_probability(at, threshold)).sum(0) * others
+        held = (output.weights[:, None] * output.not_lapsed * np.exp(log_held(at, threshold))).sum(0) * others
         return gain, held
 
     def __call__(self, X: Array) -> Array:
@@ -238,16 +237,16 @@ class GainScore:
         kept = output.weights[:, None] * output.not_lapsed
         at = Moments.of(q)
         gain = np.maximum((units * expected_improvement(at, self.best, threshold)).sum(0), _NO_GAIN)
-        held = (kept * held_probability(at, threshold)).sum(0)
+        held = (kept * np.exp(log_held(at, threshold))).sum(0)
 
         def value(moved: Moments) -> Array:
             relative = expected_improvement(moved, self.best, threshold) / np.resize(gain, moved.mean.shape[-1])
-            return units * relative + self.price * kept * held_probability(moved, threshold)
+            return units * relative + self.price * kept * np.exp(log_held(moved, threshold))
 
         _, *slopes = with_slopes(value, q)
         return np.log(gain) - self.price * (1 - held), q.pull(*slopes)  # no success probability exceeds 1
 
-    def fresh(self, X: Array) -> NDArray[np.bool_]:
+    def fresh(self, X: Array) -> Bools:
         """Whether points are neither under way nor known to fail."""
         history = self.history
         taken = np.concatenate([history.points[history.failed], history.pending_points])
