@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -24,8 +24,9 @@ from crashbo.outcome import Constraint
 from crashbo.strategies.base import Limit, Place, Relation
 from crashbo.strategies.gain import Moments, log_held
 
-_Kept = TypeVar("_Kept")
-_Output = TypeVar("_Output", bound="Output")
+_Learned = TypeVar("_Learned")
+AnyOutput = TypeVar("AnyOutput", bound="Output")
+_KEPT = 16  # results that a memory holds
 RELATED = 0.4  # correlation from which on crashes count as related to the cost
 _LABELS = 300  # that are modelled
 _RANDOM = 0.1  # lapse rate from which on crashes count as random
@@ -112,7 +113,7 @@ class Output:
         """Standard deviation of the noise, relative to the spread of the values."""
         return float(self.weights @ np.sqrt(self.models.posterior.at.noise[:, 0]))
 
-    def believing(self, X: Array) -> "Output":
+    def believing(self, X: Array) -> Self:
         """These models with points under way that end as expected: with the mean, or with the likelier label."""
         if not len(X):
             return self
@@ -144,7 +145,7 @@ def _mode(means: Array, deviations: Array, weights: Array) -> float:
 
 
 @dataclass(frozen=True)
-class Averaged:
+class Averaged(Generic[AnyOutput]):
     """Models of all outputs; see `Surrogate`.
 
     Attributes:
@@ -152,8 +153,8 @@ class Averaged:
         constraints: each with its own limit.
     """
 
-    objective: Output
-    constraints: Mapping[str, Output]
+    objective: AnyOutput
+    constraints: Mapping[str, AnyOutput]
 
     @property
     def any_cost(self) -> bool:
@@ -165,7 +166,7 @@ class Averaged:
         """See `Surrogate`."""
         return (OBJECTIVE, *self.constraints)
 
-    def _of(self, output: str) -> Output:
+    def _of(self, output: str) -> AnyOutput:
         if output == OBJECTIVE:
             return self.objective
         if output not in self.constraints:
@@ -246,12 +247,8 @@ def output_block(history: History, output: str, *, absorbed: bool) -> Block | No
         output: the objective, or a constraint.
         absorbed: whether a crash is a high value of the objective.
     """
-    if output == OBJECTIVE:
-        return _objective_block(history, absorbed)
-    return _constraint_block(history, next(one for one in history.constraints if one.name == output))
-
-
-def _objective_block(history: History, absorbed: bool) -> Block:
+    if output != OBJECTIVE:
+        return _constraint_block(history, next(one for one in history.constraints if one.name == output))
     crashed = np.array([trial.crashed for trial in history.trials])
     costs = np.array([cost for cost in history.costs if cost is not None])
     ok, bad = np.flatnonzero(~crashed), np.flatnonzero(crashed)
@@ -260,11 +257,6 @@ def _objective_block(history: History, absorbed: bool) -> Block:
         return Block(history.points, ok, costs, none, none, none, margins=0, fixed=fixed)
     margins = np.zeros(len(bad), dtype=np.int64)
     return Block(history.points, ok, costs, ok, bad, margins, self_limited=absorbed, fixed=fixed)
-
-
-def crash_reasons(history: History) -> list[str]:
-    """Of the crashed trials, in order."""
-    return [trial.reason for trial in history.trials if trial.crashed]
 
 
 def _constraint_block(history: History, constraint: Constraint) -> Block | None:
@@ -290,88 +282,91 @@ def _constraint_block(history: History, constraint: Constraint) -> Block | None:
 
 
 class Memory:
-    """Keeps what was learned from the same trials, so that it is learned once. It changes no result."""
+    """Keeps what was made of the same trials, so that it is made once. It changes no result."""
 
-    def __init__(self, size: int = 16) -> None:
-        self.size = size
+    def __init__(self) -> None:
         self._kept: dict[object, Any] = {}
 
-    def once(self, key: object, make: Callable[[], _Kept]) -> _Kept:
-        """What was made under this key before, or is made now."""
+    def once(self, kind: str, history: History, output: str, make: Callable[[], Any]) -> Any:
+        """What was made of an output before, from an equal history, or is made now."""
+        trials = tuple(
+            (tuple(trial.params.items()), trial.objective, tuple(trial.constraints.items()), trial.reason)
+            for trial in history.trials
+        )
+        settings = history.options.crashes, tuple(sorted(history.options.fixed.items()))
+        key = kind, output, history.space, history.constraints, history.direction, settings, trials
         if key not in self._kept:
             self._kept[key] = make()
-            while len(self._kept) > self.size:
+            if len(self._kept) > _KEPT:
                 self._kept.pop(next(iter(self._kept)))
-        found: _Kept = self._kept[key]
-        return found
+        return self._kept[key]
 
 
-def trials_key(history: History, output: str, kind: str) -> object:
-    """Stands for everything that models of an output depend on."""
-    trials = tuple(
-        (tuple(trial.params.items()), trial.objective, tuple(trial.constraints.items()), trial.reason)
-        for trial in history.trials
-    )
-    settings = history.options.crashes, tuple(sorted(history.options.fixed.items()))
-    return kind, output, history.space, history.constraints, history.direction, settings, trials
+def model_all(
+    history: History,
+    memory: Memory,
+    *,
+    block: Callable[[History, str], Block | None],
+    kind: Callable[[Block], object],
+    learn: Callable[[History, str, Block], _Learned],
+    fit: Callable[[History, Block, _Learned], AnyOutput],
+) -> "Averaged[AnyOutput]":
+    """The models of the objective, and of all constraints of which something was seen, pure functions of the trials.
 
-
-@dataclass(frozen=True)
-class _Learned:
-    """What was learned from the first trials: hyperparameters, and which reasons have margins of their own."""
-
-    candidates: Candidates
-    reasons: Reasons
-    kind: tuple[int, bool, bool]
-
-
-def model_output(history: History, output: str, numbers: Numbers, memory: Memory) -> Output | None:
-    """The models of one output, a pure function of the trials; None while there is nothing to model."""
-    block = _block(history, output)
-    if block is None:
-        return None
-
-    def make() -> Output:
-        learned = _learned(history.first(learning_size(len(history.trials))), output, numbers, memory)
-        if learned is None or learned.kind != _kind(block):
-            learned = _learned(history, output, numbers, memory)
-        assert learned is not None
-        placed = learned.reasons.split(block, crash_reasons(history))
-        return Output(weigh(learned.candidates.affordable(len(block.X)), placed), learned.reasons)
-
-    return memory.once(trials_key(history, output, "models"), make)
-
-
-def _block(history: History, output: str) -> Block | None:
-    block = output_block(history, output, absorbed=history.options.crashes == "absorb")
-    return None if block is None else block.thinned(_LABELS)
-
-
-def _learned(history: History, output: str, numbers: Numbers, memory: Memory) -> _Learned | None:
-    """Hyperparameters learned from all trials of a history; None if there is nothing to learn from."""
-    block = _block(history, output)
-    if block is None:
-        return None
-
-    def make() -> _Learned:
-        told = crash_reasons(history)
-        reasons = choose_reasons(block, told, numbers) if output == OBJECTIVE else Reasons()
-        limited = replace(numbers, correlations=((0.0, 1.0),)) if history.options.crashes == "separate" else numbers
-        return _Learned(learn(reasons.split(block, told), limited), reasons, _kind(block))
-
-    return memory.once(trials_key(history, output, "learned"), make)
-
-
-def _kind(block: Block) -> tuple[int, bool, bool]:
-    """Blocks of one kind have the same hyperparameters."""
-    return block.margins, bool(len(block.values)), bool(len(block.above))
-
-
-def model_all(history: History, model: Callable[[str], _Output | None]) -> tuple[_Output, dict[str, _Output]]:
-    """The models of the objective, and of all constraints of which something was seen."""
+    Args:
+        history: with at least one trial.
+        memory: of what was learned and modelled before.
+        block: the trials of an output; None while nothing was seen of it.
+        kind: blocks of one kind have the same hyperparameters.
+        learn: finds hyperparameters, from as many of the first trials as the schedule says, if these are of one kind
+            with all trials.
+        fit: makes the models.
+    """
     if not history.trials:
         raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
+
+    def learned(output: str, whole: Block) -> _Learned:
+        early = history.first(learning_size(len(history.trials)))
+        part = block(early, output)
+        if part is None or kind(part) != kind(whole):
+            early, part = history, whole
+        return memory.once("learned", early, output, lambda: learn(early, output, part))
+
+    def model(output: str) -> AnyOutput | None:
+        whole = block(history, output)
+        if whole is None:
+            return None
+        return memory.once("models", history, output, lambda: fit(history, whole, learned(output, whole)))
+
     objective = model(OBJECTIVE)
     assert objective is not None
     found = {one.name: model(one.name) for one in history.constraints}
-    return objective, {name: one for name, one in found.items() if one is not None}
+    return Averaged(objective, {name: one for name, one in found.items() if one is not None})
+
+
+def average_all(history: History, numbers: Numbers, memory: Memory) -> "Averaged[Output]":
+    """Models of all outputs, averaged over hyperparameters; named reasons of crashes may have margins of their own."""
+
+    def block(history: History, output: str) -> Block | None:
+        found = output_block(history, output, absorbed=history.options.crashes == "absorb")
+        return None if found is None else found.thinned(_LABELS)
+
+    def kind(block: Block) -> object:
+        return block.margins, bool(len(block.values)), bool(len(block.above))
+
+    def find(history: History, output: str, block: Block) -> tuple[Candidates, Reasons]:
+        told = _crash_reasons(history)
+        reasons = choose_reasons(block, told, numbers) if output == OBJECTIVE else Reasons()
+        limited = replace(numbers, correlations=((0.0, 1.0),)) if history.options.crashes == "separate" else numbers
+        return learn(reasons.split(block, told), limited), reasons
+
+    def fit(history: History, block: Block, learned: tuple[Candidates, Reasons]) -> Output:
+        candidates, reasons = learned
+        placed = reasons.split(block, _crash_reasons(history))
+        return Output(weigh(candidates.affordable(len(block.X)), placed), reasons)
+
+    return model_all(history, memory, block=block, kind=kind, learn=find, fit=fit)
+
+
+def _crash_reasons(history: History) -> list[str]:
+    return [trial.reason for trial in history.trials if trial.crashed]

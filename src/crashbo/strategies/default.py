@@ -13,7 +13,7 @@ from crashbo.gp.kernel import squared_distance
 from crashbo.history import History
 from crashbo.learning.warp import spread_of
 from crashbo.numbers import NUMBERS, Numbers
-from crashbo.strategies.averaged import Averaged, Memory, model_all, model_output
+from crashbo.strategies.averaged import Averaged, Memory, Output, average_all
 from crashbo.strategies.base import Guess, Suggested
 from crashbo.strategies.design import initial_count, initial_point
 from crashbo.strategies.gain import Moments, expected_improvement, log_held, with_slopes
@@ -25,21 +25,20 @@ _NOISY = 0.1  # share of the costs' spread from which on noise may explain the b
 _TOLERANCE = 0.002  # by which a suggestion may be less likely to succeed than the safest, once a budget is spent
 _CERTAIN = 1e-3  # probability of failure below which a trial counts as free
 _NO_GAIN = 1e-300  # relative to the largest
+_GUESS = Effort(starts=6, iterations=40, evaluations=120, precision=1e-10)
 _SAME = 1e-6  # distance below which points are one and the same
 
 
 class DefaultStrategy:
     """Averages over models and pays a price per crash; see `docs/method.md`."""
 
-    def __init__(self, numbers: Numbers = NUMBERS, memory: Memory | None = None) -> None:
-        self.numbers, self.memory = numbers, memory or Memory()
+    def __init__(self, numbers: Numbers = NUMBERS) -> None:
+        self.numbers, self.memory = numbers, Memory()
 
-    def surrogate(self, history: History) -> Averaged:
-        """See `Strategy`."""
-        return Averaged(*model_all(history, lambda one: model_output(history, one, self.numbers, self.memory)))
+    def surrogate(self, history: History) -> Averaged[Output]:
+        return average_all(history, self.numbers, self.memory)
 
     def suggest(self, history: History) -> Suggested:
-        """See `Strategy`."""
         if self._begins(history):
             return Suggested(initial_point(history), "initial")
         score = self.score(history)
@@ -65,7 +64,6 @@ class DefaultStrategy:
         return made < initial_count(history) or all(trial.crashed for trial in history.trials)
 
     def score(self, history: History) -> "GainScore":
-        """See `Strategy`."""
         return GainScore(history, self.surrogate(history), self.numbers)
 
     def guess(self, history: History) -> Guess:
@@ -78,8 +76,7 @@ class DefaultStrategy:
         least = 1 - history.options.delta
         safe = surrogate.placed_success(points)
         if not surrogate.any_cost or safe.max() < least:
-            best = points[int(safe.argmax())]
-            return Guess(best, bool(safe.max() >= least))
+            return Guess(points[int(safe.argmax())], bool(safe.max() >= least))
         unit = float(surrogate.moments(points)[0].std()) or 1.0
 
         def score(X: Array) -> Array:
@@ -87,26 +84,19 @@ class DefaultStrategy:
             shortfall = np.minimum(np.log(np.maximum(surrogate.placed_success(X), 1e-300)) - math.log(least), 0.0)
             return -(mean + deviation) / unit + 1e3 * shortfall
 
-        effort = Effort(starts=6, iterations=40, evaluations=120, precision=1e-10)
-
         def allowed(X: Array) -> Bools:
             return surrogate.placed_success(X) >= least
 
+        found = maximise(score, _differences(score), points, rounding, effort=_GUESS, allowed=allowed).point
         offered = np.array([not history.space.broken(trial.params) for trial in history.trials])
-        found = maximise(score, _differences(score), points, rounding, effort=effort, allowed=allowed)
-        seen = best_trial(history, allowed(history.points) & offered)
-        if seen is not None and surrogate.objective.noise_share() < _NOISY:
-            mean, deviation = surrogate.moments(found.point[None])
-            if float(mean[0] + deviation[0]) >= seen[0]:
-                return Guess(history.points[seen[1]], True)
-        return Guess(found.point, True)
-
-
-def best_trial(history: History, allowed: Bools) -> tuple[float, int] | None:
-    """The lowest cost of a trial that did not fail, among those allowed, and its number; None if there is none."""
-    usable = allowed & ~history.failed
-    held = [(cost, i) for i, cost in enumerate(history.costs) if cost is not None and usable[i]]
-    return min(held) if held else None
+        usable = allowed(history.points) & offered & ~history.failed
+        held = [(cost, i) for i, cost in enumerate(history.costs) if cost is not None and usable[i]]
+        if held and surrogate.objective.noise_share() < _NOISY:
+            (mean,), (deviation,) = surrogate.moments(found[None])
+            lowest, trial = min(held)
+            if mean + deviation >= lowest:
+                return Guess(history.points[trial], True)
+        return Guess(found, True)
 
 
 def _differences(score: Callable[[Array], Array], step: float = 1e-5) -> Callable[[Array], tuple[Array, Array]]:
@@ -134,7 +124,7 @@ class GainScore:
     """
 
     history: History
-    known: Averaged
+    known: Averaged[Output]
     numbers: Numbers
     mode: str = "gain"
 
@@ -143,7 +133,7 @@ class GainScore:
         return Rounding(self.history.space)
 
     @cached_property
-    def surrogate(self) -> Averaged:
+    def surrogate(self) -> Averaged[Output]:
         """The models with pending trials believed to end as expected."""
         return self.known.believing(self.history.pending_points)
 
@@ -258,9 +248,5 @@ class GainScore:
 
 def _look(history: History, rounding: Rounding, seed: int, raw: int) -> Array:
     """Quasi-random points, the trials, and points near and far around them; of many trials around the best."""
-    order = sorted(range(len(history.trials)), key=lambda i: _rank(history.costs[i]))
-    return look(history, rounding, seed, raw, history.points[order[:_NEAR]])
-
-
-def _rank(cost: float | None) -> float:
-    return math.inf if cost is None else cost
+    costs = [math.inf if cost is None else cost for cost in history.costs]
+    return look(history, rounding, seed, raw, history.points[np.argsort(costs, kind="stable")[:_NEAR]])

@@ -1,66 +1,53 @@
 """Samples of the constrained minimum from functions drawn by pathwise conditioning, all at once."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from crashbo.arrays import Array
-from crashbo.gp.kernel import KernelName, correlation, squared_distance
-from crashbo.strategies.maximise import sobol
+from crashbo.gp.kernel import correlation, squared_distance
+from crashbo.sobol import sobol
 from crashbo.strategies.paper.model import GPCR
 from crashbo.strategies.paper.virtual import Round
 
 _SPECTRA = {"matern32": 1.5, "matern52": 2.5}  # half the degrees of freedom of a Student t; an RBF's is Gaussian
 
 
-@dataclass(frozen=True)
-class Paths:
-    """`s` functions drawn from a posterior, in units of the model's scaling, to be evaluated anywhere.
-
-    Math: f(x) = phi(x)' w + k(x, X) G (f_prior(X) moved to the posterior),  phi random Fourier features
-
-    """
-
-    frequencies: Array  # m x d, common to all functions
-    phases: Array  # m
-    weights: Array  # s x m
-    X: Array  # n x d, the trials
-    update: Array  # s x n, weights of the covariances with the trials
-    lengthscale: Array  # d
-    kernel: KernelName
-
-    def __call__(self, X: Array) -> Array:
-        """At common points `p x d`, or at each function's own `s x p x d`; gives `s x p`."""
-        flat = X.reshape(-1, X.shape[-1])
-        waves = np.cos(flat @ self.frequencies.T + self.phases)
-        near = correlation(squared_distance(flat, self.X, self.lengthscale), self.kernel)
-        rows = np.concatenate([waves, near], -1)
-        weights = np.concatenate([self.weights, self.update], -1)
-        if X.ndim == 2:
-            return np.asarray(weights @ rows.T)
-        return np.asarray((rows.reshape(*X.shape[:-1], -1) @ weights[..., None])[..., 0])
-
-
-def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator) -> Paths:
+def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator) -> Callable[[Array], Array]:
     """Draw functions by Matheron's rule, on the rows of the posterior.
 
     A value row has its noise, a label row its EP site as a pseudo-observation: sites' means and variances.
 
     Math: f = f_prior + k(., rows) (b - G (f_prior(rows) + e)),  e ~ N(0, noise or 1 / precision),
-        b the posterior's weights, G as in `Posterior`
+        f_prior(x) = phi(x)' w, phi random Fourier features; b the posterior's weights, G as in `Posterior`
+
+    Returns:
+        the `count` functions, to be evaluated at common points `p x d`, or at each function's own `count x p x d`, in
+        units of the model's scaling; gives `count x p`.
     """
-    X, deviation, lengthscale = model.posterior.rows.X, model.deviation, model.posterior.at.lengthscale[0, 0]
-    frequencies = rng.standard_normal((features, X.shape[-1]))
+    trials, deviation, lengthscale = model.posterior.rows.X, model.deviation, model.posterior.at.lengthscale[0, 0]
+    frequencies = rng.standard_normal((features, trials.shape[-1]))
     if shape := _SPECTRA.get(model.point.kernel):  # a Student t is a Gaussian over the root of a chi-squared
         frequencies /= np.sqrt(rng.gamma(shape, 1 / shape, (features, 1)))
     frequencies /= lengthscale
     phases = rng.uniform(0, 2 * math.pi, features)
     weights = deviation * math.sqrt(2 / features) * rng.standard_normal((count, features))
-    prior = weights @ np.cos(X @ frequencies.T + phases).T
+    prior = weights @ np.cos(trials @ frequencies.T + phases).T
     update = deviation * _update(model, prior / deviation, rng)
-    return Paths(frequencies, phases, weights, X, update, lengthscale, model.point.kernel)
+    both = np.concatenate([weights, update], -1)
+
+    def paths(X: Array) -> Array:
+        flat = X.reshape(-1, X.shape[-1])
+        waves = np.cos(flat @ frequencies.T + phases)
+        near = correlation(squared_distance(flat, trials, lengthscale), model.point.kernel)
+        rows = np.concatenate([waves, near], -1)
+        if X.ndim == 2:
+            return np.asarray(both @ rows.T)
+        return np.asarray((rows.reshape(*X.shape[:-1], -1) @ both[..., None])[..., 0])
+
+    return paths
 
 
 def _update(model: GPCR, prior: Array, rng: np.random.Generator) -> Array:
@@ -106,37 +93,29 @@ class PathwiseMinimum:
         cost = draw_paths(objective, count, self.features, rng)
         others = [(draw_paths(one, count, self.features, rng), one.threshold) for one in constraints]
 
-        def rank(X: Array) -> tuple[Array, Array]:
-            violation = np.zeros((count, X.shape[-2]))
+        def best_of(X: Array) -> tuple[Array, Array]:
+            """Each function's best point and value: lowest where constraints hold, else where they are broken least."""
+            value, violation = cost(X), np.zeros((count, X.shape[-2]))
             for path, limit in others:
                 violation += np.maximum(path(X) - limit, 0.0)
-            return cost(X), violation
+            feasible = violation <= 0
+            rank = np.where(feasible.any(-1, keepdims=True), np.where(feasible, value, np.inf), violation)
+            every, winner = np.arange(count), rank.argmin(-1)
+            return np.broadcast_to(X, (count, *X.shape[-2:]))[every, winner], value[every, winner]
 
         # Stretched a little, so that the faces, where minima like to be, are looked at too.
         spread = np.clip((sobol(self.raw, d, int(rng.integers(2**31))) - 0.5) * 1.1 + 0.5, 0.0, 1.0)
-        X = valid(np.concatenate([spread, objective.models.block.X]))
-        best, value = _better(np.broadcast_to(X, (count, *X.shape)), *rank(X))
+        best, value = best_of(valid(np.concatenate([spread, objective.models.block.X])))
         radius, local = 0.5 / self.raw ** (1 / d) + 0.05, self.local + 3 * d
         for _ in range(self.rounds + d // 3):
-            X = np.concatenate([best[:, None], valid(_around(best, radius, local, rng))], 1)
-            best, value = _better(X, *rank(X))
+            moved = best[:, None] + radius * _steps(count, local, d, rng)
+            best, value = best_of(np.concatenate([best[:, None], valid(np.clip(moved, 0.0, 1.0))], 1))
             radius *= 0.4
         return value
 
 
-def _around(centres: Array, radius: float, local: int, rng: np.random.Generator) -> Array:
-    """Random points near each centre, `s x local x d`; half of them move a few coordinates only."""
-    count, d = centres.shape
+def _steps(count: int, local: int, d: int, rng: np.random.Generator) -> Array:
+    """Random steps, `count x local x d`; half of them move a few coordinates only."""
     keep = rng.random((count, local, d)) < max(0.2, 2 / d)
     keep[:, : local // 2] = True
-    moves = radius * rng.standard_normal((count, local, d)) * keep
-    return np.clip(centres[:, None] + moves, 0.0, 1.0)
-
-
-def _better(X: Array, value: Array, violation: Array) -> tuple[Array, Array]:
-    """The best point of each function: lowest where constraints hold, else where they are broken least."""
-    feasible = violation <= 0
-    score = np.where(feasible.any(-1, keepdims=True), np.where(feasible, value, np.inf), violation)
-    winner = score.argmin(-1)
-    every = np.arange(len(value))
-    return X[every, winner], value[every, winner]
+    return rng.standard_normal((count, local, d)) * keep

@@ -10,8 +10,8 @@ from crashbo.arrays import Array
 from crashbo.gp.information import log_information
 from crashbo.gp.prediction import Prediction
 from crashbo.gp.truncation import truncation
-from crashbo.strategies.averaged import Output
-from crashbo.strategies.paper.model import PaperModels
+from crashbo.strategies.averaged import Averaged, Output
+from crashbo.strategies.paper.model import GPCR
 
 _CERTAIN = 1e3  # standard deviations below a limit beyond which nothing changes
 
@@ -51,7 +51,7 @@ class PaperScore:
     The objective's own crashes are absorbed by its model; mES is not multiplied with their probability.
     """
 
-    models: PaperModels  # with pending trials believed to return their mean
+    models: Averaged[GPCR]  # with pending trials believed to return their mean
     mode: str = "success"  # "mes", "mesco", or "success"
     minima: Array | None = None  # S, samples of the minimum, constrained for mESCO; None while success alone counts
 

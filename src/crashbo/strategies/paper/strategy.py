@@ -1,18 +1,16 @@
 """The paper's strategy behind the common interface."""
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from crashbo.arrays import Array
 from crashbo.history import History
-from crashbo.strategies.averaged import Memory, model_all
+from crashbo.strategies.averaged import Averaged, Memory
 from crashbo.strategies.base import Guess, Suggested
 from crashbo.strategies.design import initial_count, initial_point
 from crashbo.strategies.maximise import Effort, Maximum, Rounding, look, maximise
-from crashbo.strategies.paper.model import PaperModels, model_output
+from crashbo.strategies.paper.model import GPCR, model_outputs
 from crashbo.strategies.paper.pathwise import PathwiseMinimum
 from crashbo.strategies.paper.score import PaperScore
 from crashbo.strategies.paper.virtual import VirtualMinimum
@@ -34,38 +32,64 @@ class PaperStrategy:
     def __init__(self) -> None:
         self.memory = Memory()
 
-    def surrogate(self, history: History) -> PaperModels:
-        """See `Strategy`."""
-        return PaperModels(*model_all(history, lambda one: model_output(history, one, self.memory)))
+    def surrogate(self, history: History) -> Averaged[GPCR]:
+        return model_outputs(history, self.memory)
 
     def suggest(self, history: History) -> Suggested:
-        """See `Strategy`."""
         if not history.trials or len(history.trials) + len(history.pending) < initial_count(history):
             return Suggested(initial_point(history), "initial")
-        decision = Decision(history, self.surrogate(history))
-        found = decision.choose()
-        success = float(decision.known.success(found.point[None])[0])
-        return Suggested(found.point, decision.score.mode, math.exp(found.value), success)
+        search = _Search(history)
+        score, found = self._decide(history, search)
+        found = found or search(score)
+        success = float(self.surrogate(history).success(found.point[None])[0])
+        return Suggested(found.point, score.mode, math.exp(found.value), success)
 
     def score(self, history: History) -> PaperScore:
-        """See `Strategy`."""
-        return Decision(history, self.surrogate(history)).score
+        return self._decide(history, _Search(history))[0]
+
+    def _decide(self, history: History, search: "_Search") -> tuple[PaperScore, Maximum | None]:
+        """Success alone while no point reaches 1 - delta, else mES, or mESCO with constraints, unless one is named.
+
+        Pending trials are believed to return their mean. With success alone goes its maximum.
+        """
+        models, options = self.surrogate(history).believing(history.pending_points), history.options
+        success, least = PaperScore(models), math.log1p(-options.delta)
+        if success.log(search.points).max() < least and (safest := search(success)).value < least:
+            return success, safest
+        usual = "mesco" if history.constraints else "mes"
+        name = usual if history.acquisition == "auto" else history.acquisition
+        virtual = VirtualMinimum(options.starts, 2 * max(options.starts, _STEPS))
+        sampler = PathwiseMinimum() if options.sampler == "pathwise" else virtual
+        limits = list(models.constraints.values()) if name == "mesco" else []
+        minima = sampler(models.objective, limits, options.samples, history.generator(1), search.rounding)
+        return PaperScore(models, name, minima), None
 
     def guess(self, history: History) -> Guess:
         """Lowest posterior mean where success is likely enough, equation (19); else the likeliest success."""
         models, rounding = self.surrogate(history), Rounding(history.space)
-        points = look(history, rounding, history.seed, _RAW)
+        points = look(history, rounding, history.seed, _RAW, history.points)
         success, least = PaperScore(models), math.log1p(-history.options.delta)
         if success.log(points).max() < least or not models.any_cost:
             safest = maximise(success.log, success.with_slope, points, rounding, effort=_GUESS)
             if safest.value < least or not models.any_cost:
                 return Guess(safest.point, safest.value >= least)
             points = np.concatenate([points, safest.point[None]])
-        return Guess(_lowest_mean(success, points, rounding, least).point, True)
+        return Guess(_lowest_mean(success, points, rounding, least), True)
 
 
-def _lowest_mean(success: PaperScore, points: Array, rounding: Rounding, least: float) -> Maximum:
-    """Minimise the posterior mean subject to log success >= least."""
+class _Search:
+    """A global search for the maximum of a score, from the same points for all scores."""
+
+    def __init__(self, history: History) -> None:
+        self.rounding, seed = Rounding(history.space), int(history.generator(0).integers(2**31))
+        self.points = look(history, self.rounding, seed, history.options.raw, history.points)
+
+    def __call__(self, score: PaperScore) -> Maximum:
+        return maximise(score.log, score.with_slope, self.points, self.rounding, effort=_EFFORT)
+
+
+def _lowest_mean(success: PaperScore, points: Array, rounding: Rounding, least: float) -> Array:
+    """The point of the lowest posterior mean subject to log success >= least, `d`."""
     objective = success.models.objective
 
     def score(X: Array) -> Array:
@@ -80,58 +104,4 @@ def _lowest_mean(success: PaperScore, points: Array, rounding: Rounding, least: 
         gradient = q.pull(by_mean, np.zeros_like(by_mean)) + _STRICT * (short < 0)[:, None] * by_point
         return -q.mean[0, 0] / objective.deviation + _STRICT * short, gradient
 
-    return maximise(score, slope, points, rounding, effort=_GUESS, allowed=lambda X: success.log(X) >= least)
-
-
-@dataclass(frozen=True)
-class Decision:
-    """From the models, which do not know pending trials, to what is maximised, for one suggestion."""
-
-    history: History
-    known: PaperModels
-
-    @cached_property
-    def rounding(self) -> Rounding:
-        """To valid points."""
-        return Rounding(self.history.space)
-
-    @cached_property
-    def models(self) -> PaperModels:
-        """With pending trials believed to return their mean."""
-        return self.known.believing(self.history.pending_points)
-
-    @cached_property
-    def points(self) -> Array:
-        """For a first look."""
-        history, seed = self.history, int(self.history.generator(0).integers(2**31))
-        return look(history, self.rounding, seed, history.options.raw)
-
-    @cached_property
-    def safest(self) -> Maximum:
-        """The point most likely to succeed, found by a global search."""
-        return self._maximum(PaperScore(self.models))
-
-    @cached_property
-    def score(self) -> PaperScore:
-        """Success alone while no point reaches 1 - delta, else mES, or mESCO with constraints, unless one is named."""
-        history, success = self.history, PaperScore(self.models)
-        least = math.log1p(-history.options.delta)
-        if success.log(self.points).max() < least and self.safest.value < least:
-            return success
-        usual = "mesco" if history.constraints else "mes"
-        name = usual if history.acquisition == "auto" else history.acquisition
-        return PaperScore(self.models, name, self._minima(constrained=name == "mesco"))
-
-    def _minima(self, *, constrained: bool) -> Array:
-        options = self.history.options
-        virtual = VirtualMinimum(options.starts, 2 * max(options.starts, _STEPS))
-        sampler = PathwiseMinimum() if options.sampler == "pathwise" else virtual
-        limits = list(self.models.constraints.values()) if constrained else []
-        return sampler(self.models.objective, limits, options.samples, self.history.generator(1), self.rounding)
-
-    def _maximum(self, score: PaperScore) -> Maximum:
-        return maximise(score.log, score.with_slope, self.points, self.rounding, effort=_EFFORT)
-
-    def choose(self) -> Maximum:
-        """The next point, its score in logs."""
-        return self.safest if self.score.mode == "success" else self._maximum(self.score)
+    return maximise(score, slope, points, rounding, effort=_GUESS, allowed=lambda X: success.log(X) >= least).point
