@@ -14,6 +14,11 @@ from crashbo.gp.kernel import correlation, squared_distance
 from crashbo.strategies.paper.model import GPCR
 
 Round = Callable[[Array], Array]
+_BROKEN = 1e-3  # violation, in prior standard deviations, up to which a constraint counts as held
+
+
+class _SpentError(Exception):
+    """Ends a local search: no evaluation is left, or the last step was short."""
 
 
 class VirtualFunction:
@@ -29,21 +34,21 @@ class VirtualFunction:
     def __init__(self, model: GPCR, rng: np.random.Generator, capacity: int) -> None:
         """Begin with nothing revealed; there is room for `capacity` evaluations."""
         at, predictor = model.posterior.at, model.predictor
-        self.rng, self.noise = rng, model.noise
+        self.rng, self.noise, self.capacity, self.count = rng, model.noise, capacity, 0
         self.lengthscale, self.kernel, self.deviation = at.lengthscale[0, 0], model.point.kernel, model.deviation
         self.trials = len(predictor.X)
         self.whitener = self.deviation * predictor.whiteners[0][0]
         self.weights = self.deviation * predictor.weights[0][0]
-        d = predictor.X.shape[-1]
-        self.X = np.concatenate([predictor.X, np.zeros((capacity, d))])
+        self.X = np.concatenate([predictor.X, np.zeros((capacity, predictor.X.shape[-1]))])
         self.white = np.zeros(capacity)
         self.explained = np.zeros((capacity, self.whitener.shape[-1]))
         self.inverse = np.zeros((capacity, capacity))  # of the Cholesky factor: products need no copies, solves do
-        self.count = 0
 
     def __call__(self, X: Array) -> Array:
         """Reveal the sample at `q x d`, with noise, in units of the model's scaling."""
         q, n, m = len(X), self.trials, self.count
+        if m + q > self.capacity:
+            raise _SpentError
         total = n + m + q
         self.X[n + m : total] = X
         near = correlation(squared_distance(X, self.X[:total], self.lengthscale), self.kernel)
@@ -75,28 +80,20 @@ def _root(spread: Array, noise: float) -> Array:
     return np.diag(np.sqrt(spread.diagonal()))
 
 
-class _SpentError(Exception):
-    """Ends a local search: no evaluation is left, or the last step was short."""
-
-
 class _Search:
-    """One local search on samples of the objective and the constraints, counted in virtual evaluations."""
+    """One local search on samples of the objective and of constraints with their limits, in virtual evaluations."""
 
-    def __init__(
-        self, cost: VirtualFunction, others: Sequence[tuple[VirtualFunction, float]], valid: Round, step: float
-    ):
-        self.functions = [cost, *(one for one, _ in others)]
-        self.limits = np.array([0.0, *(limit for _, limit in others)])
-        self.units = np.array([one.deviation for one in self.functions])
-        self.valid, self.step = valid, step
+    def __init__(self, functions: Sequence[VirtualFunction], limits: Sequence[float], valid: Round, step: float):
+        self.functions, self.valid, self.step = functions, valid, step
+        self.limits = np.array([0.0, *limits])[:, None]
+        self.units = np.array([one.deviation for one in functions])[:, None]
         self.values: dict[bytes, Array] = {}
         self.slopes: dict[bytes, Array] = {}
-        self.left = 0
-        self.best = (math.inf, math.inf)
+        self.best = (math.inf, math.inf)  # violation and objective, the lowest looked at
 
-    def run(self, start: Array, evaluations: int, precision: float) -> None:
+    def run(self, start: Array, precision: float) -> None:
         """SLSQP from `start` until a step is shorter than `precision` or all evaluations are spent."""
-        self.left, before = evaluations, start
+        before = start
 
         def check(x: Array) -> None:
             nonlocal before
@@ -114,54 +111,36 @@ class _Search:
                 bounds=[(0.0, 1.0)] * len(start),
                 constraints=[held] if len(self.functions) > 1 else [],
                 callback=check,
-                options={"maxiter": evaluations, "ftol": 1e-12},
+                options={"maxiter": self.functions[0].capacity, "ftol": 1e-12},  # evaluations are spent before
             )
 
-    def look(self, X: Array) -> int:
-        """Reveal the samples at `p x d` and return which point is best."""
-        ranks = [self._compare(found) for found in self._reveal(X).T]
-        return min(range(len(ranks)), key=ranks.__getitem__)
-
-    def _compare(self, found: Array) -> tuple[float, float]:
-        """Violation and objective, remembered if they are the lowest."""
-        violation = float(np.maximum(found[1:], 0.0).sum())
-        rank = (violation if violation > _BROKEN else 0.0, float(found[0]))
-        self.best = min(self.best, rank)
-        return rank
+    def look(self, X: Array) -> tuple[Array, int]:
+        """Reveal the samples at `p x d`, as `_reveal`, and say which point is best."""
+        found = self._reveal(X)
+        violation = np.maximum(found[1:], 0.0).sum(0)
+        violation = np.where(violation > _BROKEN, violation, 0.0)
+        winner = int(np.lexsort((found[0], violation))[0])
+        self.best = min(self.best, (float(violation[winner]), float(found[0, winner])))
+        return found, winner
 
     def _at(self, x: Array) -> Array:
-        """Objective, and constraints less their limits, at `d`, in prior standard deviations."""
         key = x.tobytes()
         if key not in self.values:
-            self._spend(1)
-            place = self.valid(np.clip(x, 0.0, 1.0)[None])
-            found = self._reveal(place)[:, 0]
-            self.values[key] = found
-            self._compare(found)
+            self.values[key] = self.look(self.valid(np.clip(x, 0.0, 1.0)[None]))[0][:, 0]
         return self.values[key]
 
     def _slope(self, x: Array) -> Array:
         """Forward differences of `_at`, away from the faces of the cube: one evaluation per coordinate."""
         key = x.tobytes()
         if key not in self.slopes:
-            here = self._at(x)
-            self._spend(len(x))
-            steps = np.where(x + self.step > 1.0, -self.step, self.step)
+            here, steps = self._at(x), np.where(x + self.step > 1.0, -self.step, self.step)
             moved = self._reveal(self.valid(np.clip(x, 0.0, 1.0) + np.diag(steps)))
             self.slopes[key] = (moved - here[:, None]) / steps
         return self.slopes[key]
 
     def _reveal(self, X: Array) -> Array:
-        drawn = np.stack([one(X) for one in self.functions])
-        return np.asarray((drawn - self.limits[:, None]) / self.units[:, None])
-
-    def _spend(self, count: int) -> None:
-        if count > self.left:
-            raise _SpentError
-        self.left -= count
-
-
-_BROKEN = 1e-3  # violation, in prior standard deviations, up to which a constraint counts as held
+        """Objective, and constraints less their limits, at `p x d`, in prior standard deviations."""
+        return (np.stack([one(X) for one in self.functions]) - self.limits) / self.units
 
 
 @dataclass(frozen=True)
@@ -198,14 +177,11 @@ class VirtualMinimum:
 
     def _one(self, objective: GPCR, constraints: Sequence[GPCR], rng: np.random.Generator, valid: Round) -> float:
         block = objective.models.block
-        capacity = len(block.values) + self.evaluations
-        cost = VirtualFunction(objective, rng, capacity)
-        finite = [one for one in constraints if math.isfinite(one.threshold)]
-        others = [(VirtualFunction(one, rng, capacity), one.threshold) for one in finite]
-        search = _Search(cost, others, valid, self.step)
+        models = [objective, *(one for one in constraints if math.isfinite(one.threshold))]
+        functions = [VirtualFunction(one, rng, len(block.values) + self.evaluations) for one in models]
+        search = _Search(functions, [one.threshold for one in models[1:]], valid, self.step)
         if len(block.values):
             search.look(block.X[block.value_point])
         points = rng.random((self.starts, block.X.shape[-1]))
-        start = points[search.look(valid(points))] if self.starts > 1 else points[0]
-        search.run(start, self.evaluations - (self.starts if self.starts > 1 else 0), self.precision)
-        return search.best[1] * cost.deviation
+        search.run(points[search.look(valid(points))[1] if self.starts > 1 else 0], self.precision)
+        return search.best[1] * objective.deviation
