@@ -52,11 +52,6 @@ class Output:
         """`b x margins x 1`."""
         return self.models.posterior.at.threshold[:, 1:, None]
 
-    @property
-    def lapse(self) -> Array:
-        """`b x 1`."""
-        return self.models.posterior.at.lapse[:, None]
-
     def moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the value at `p x d`, in its own units: moments of the mixture."""
         q = self.predictor(X)
@@ -80,17 +75,10 @@ class Output:
     @property
     def not_lapsed(self) -> Array:
         """`b x 1`, probability that nothing strikes at random: every margin may lapse."""
-        return (1 - self.lapse) ** max(self.models.block.margins, 1)
-
-    def margin_held(self, X: Array, margin: int) -> Array:
-        """Probability that one margin is within its limit at `p x d`, lapses aside."""
-        q = self.predictor(X)
-        z = (self.thresholds[:, margin] - q.mean[:, 1 + margin]) / np.sqrt(q.variance[:, 1 + margin])
-        return np.asarray(self.weights @ ndtr(z))
+        return (1 - self.models.posterior.at.lapse[:, None]) ** max(self.models.block.margins, 1)
 
     def limit(self) -> Limit | None:
-        """The most probable limit of the value, where it has one: that of the models in which crashes are high
-        values."""
+        """The most probable limit of the value, where it has one: of the models in which crashes are high values."""
         block = self.models.block
         if block.threshold is not None:
             return Limit(block.threshold)
@@ -146,39 +134,28 @@ def _mode(means: Array, deviations: Array, weights: Array) -> float:
 
 @dataclass(frozen=True)
 class Averaged(Generic[AnyOutput]):
-    """Models of all outputs; see `Surrogate`.
+    """Models of all outputs; see `Surrogate`."""
 
-    Attributes:
-        objective: cost and crash margins.
-        constraints: each with its own limit.
-    """
-
-    objective: AnyOutput
-    constraints: Mapping[str, AnyOutput]
+    objective: AnyOutput  # cost and crash margins
+    constraints: Mapping[str, AnyOutput]  # each with its own limit
 
     @property
     def any_cost(self) -> bool:
-        """See `Surrogate`."""
         return len(self.objective.models.block.values) > 0
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """See `Surrogate`."""
         return (OBJECTIVE, *self.constraints)
 
     def _of(self, output: str) -> AnyOutput:
-        if output == OBJECTIVE:
-            return self.objective
-        if output not in self.constraints:
+        if output not in self.outputs:
             raise InputError(f"`output` must be one of {', '.join(map(repr, self.outputs))}; got {output!r}.")
-        return self.constraints[output]
+        return self.objective if output == OBJECTIVE else self.constraints[output]
 
     def moments(self, X: Array, output: str = OBJECTIVE) -> tuple[Array, Array]:
-        """See `Surrogate`."""
         return self._of(output).moments(X)
 
     def success(self, X: Array, output: str | None = None) -> Array:
-        """See `Surrogate`."""
         if output is not None:
             return self._of(output).success(X)
         return self.objective.success(X) * self.constraints_hold(X)
@@ -196,13 +173,11 @@ class Averaged(Generic[AnyOutput]):
 
     @property
     def limits(self) -> dict[str, Limit]:
-        """See `Surrogate`."""
         found = {name: self._of(name).limit() for name in self.outputs}
         return {name: limit for name, limit in found.items() if limit is not None}
 
     @property
     def relation(self) -> Relation | None:
-        """See `Surrogate`."""
         models = self.objective.models
         if not self.any_cost or not len(models.block.above) or not models.block.margins:
             return None
@@ -221,32 +196,27 @@ class Averaged(Generic[AnyOutput]):
         return Relation(is_high, unrelated, is_low, is_random, rate, rarer)
 
     def places(self) -> list[Place]:
-        """Which named reasons have a place of their own, and where."""
-        block, reasons, found = self.objective.models.block, self.objective.reasons, list[Place]()
+        """Which named reasons have a place of their own, and where: the crash most probably beyond that margin."""
+        output, found = self.objective, list[Place]()
+        block, reasons = output.models.block, output.reasons
         for margin, name in enumerate(reasons.names if reasons != Reasons() else ()):
             points = block.X[block.above[block.above_margin == margin]]
             if name and len(points):
-                risk = 1 - self.objective.margin_held(points, margin)
+                q = output.predictor(points)
+                z = (output.thresholds[:, margin] - q.mean[:, 1 + margin]) / np.sqrt(q.variance[:, 1 + margin])
+                risk = 1 - output.weights @ ndtr(z)
                 top = int(risk.argmax())
                 found.append(Place(name, len(points), self._relation(margin), points[top], float(risk[top])))
         return found
 
     def believing(self, X: Array) -> Self:
         """These models with points under way that end as expected."""
-        if not len(X):
-            return self
         constraints = {name: one.believing(X) for name, one in self.constraints.items()}
         return replace(self, objective=self.objective.believing(X), constraints=constraints)
 
 
 def output_block(history: History, output: str, *, absorbed: bool) -> Block | None:
-    """The trials of one output; None while nothing was seen of it.
-
-    Args:
-        history: all of them.
-        output: the objective, or a constraint.
-        absorbed: whether a crash is a high value of the objective.
-    """
+    """The trials of one output, None while nothing was seen of it; `absorbed`: a crash is a high value of the cost."""
     if output != OBJECTIVE:
         return _constraint_block(history, next(one for one in history.constraints if one.name == output))
     crashed = np.array([trial.crashed for trial in history.trials])
@@ -314,13 +284,11 @@ def model_all(
     """The models of the objective, and of all constraints of which something was seen, pure functions of the trials.
 
     Args:
-        history: with at least one trial.
-        memory: of what was learned and modelled before.
+        history, memory: at least one trial, and what was learned and modelled before.
         block: the trials of an output; None while nothing was seen of it.
         kind: blocks of one kind have the same hyperparameters.
-        learn: finds hyperparameters, from as many of the first trials as the schedule says, if these are of one kind
-            with all trials.
-        fit: makes the models.
+        learn: hyperparameters, from as many of the first trials as the schedule says, if they are of the kind of all.
+        fit: the models, given these.
     """
     if not history.trials:
         raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")

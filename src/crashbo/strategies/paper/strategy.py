@@ -10,10 +10,9 @@ from crashbo.strategies.averaged import Averaged, Memory
 from crashbo.strategies.base import Guess, Suggested
 from crashbo.strategies.design import initial_count, initial_point
 from crashbo.strategies.maximise import Effort, Maximum, Rounding, look, maximise
+from crashbo.strategies.paper.minima import VirtualMinimum, pathwise_minimum
 from crashbo.strategies.paper.model import GPCR, model_outputs
-from crashbo.strategies.paper.pathwise import PathwiseMinimum
 from crashbo.strategies.paper.score import PaperScore
-from crashbo.strategies.paper.virtual import VirtualMinimum
 
 _STEPS = 200  # virtual evaluations of a local search, at least
 _STRICT = 1e3  # prior standard deviations of cost per log of success probability that a guess misses
@@ -59,7 +58,7 @@ class PaperStrategy:
         usual = "mesco" if history.constraints else "mes"
         name = usual if history.acquisition == "auto" else history.acquisition
         virtual = VirtualMinimum(options.starts, 2 * max(options.starts, _STEPS))
-        sampler = PathwiseMinimum() if options.sampler == "pathwise" else virtual
+        sampler = pathwise_minimum if options.sampler == "pathwise" else virtual
         limits = list(models.constraints.values()) if name == "mesco" else []
         minima = sampler(models.objective, limits, options.samples, history.generator(1), search.rounding)
         return PaperScore(models, name, minima), None

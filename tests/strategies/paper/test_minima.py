@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-import crashbo.strategies.paper.virtual as module
-from crashbo.strategies.paper.pathwise import PathwiseMinimum, draw_paths
-from crashbo.strategies.paper.virtual import VirtualFunction, VirtualMinimum
+import crashbo.strategies.paper.minima as module
+from crashbo.strategies.paper.minima import VirtualFunction, VirtualMinimum, draw_paths, pathwise_minimum
 from tests.strategies.paper.models import example1, grid_minima, joint, simulation1, simulation2
 
 
@@ -91,7 +90,7 @@ def test_pathwise_minima_have_the_distribution_on_a_grid(constrained):
     limits = [constraint] if constrained else []
     exact = grid_minima(objective, limits, 2000)
     # Samples drawn together share their features, so that only few are drawn together here.
-    assert ks_2samp(drawn(PathwiseMinimum(), objective, limits, 150, count=4), exact).statistic < 0.07
+    assert ks_2samp(drawn(pathwise_minimum, objective, limits, 150, count=4), exact).statistic < 0.07
 
 
 @pytest.mark.parametrize("model", [example1(), simulation1()])
@@ -104,7 +103,7 @@ def test_paths_have_the_posterior_moments(model):
     assert values.std(0) == pytest.approx(deviation, rel=0.1)
 
 
-@pytest.mark.parametrize("sampler", [VirtualMinimum(), PathwiseMinimum()])
+@pytest.mark.parametrize("sampler", [VirtualMinimum(), pathwise_minimum])
 def test_minima_repeat_with_the_seed_and_respect_rounding(sampler):
     objective, constraint = simulation2()
 
