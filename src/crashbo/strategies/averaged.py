@@ -1,6 +1,7 @@
 """Models of all outputs, averaged over their hyperparameters."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,21 +15,19 @@ from crashbo.errors import InputError
 from crashbo.gp.inference import infer
 from crashbo.gp.prediction import Prediction, Predictor
 from crashbo.history import OBJECTIVE, History
-from crashbo.learning.average import Candidates, ModelSet, learn, weigh
+from crashbo.learning.average import ModelSet
 from crashbo.learning.block import Block
-from crashbo.learning.reasons import Reasons, choose_reasons
+from crashbo.learning.reasons import Reasons
 from crashbo.learning.schedule import learning_size
 from crashbo.learning.sites import KnownSites
-from crashbo.numbers import Numbers
 from crashbo.outcome import Constraint
 from crashbo.strategies.base import Limit, Place, Relation
 from crashbo.strategies.gain import Moments, log_held
 
 _Learned = TypeVar("_Learned")
 AnyOutput = TypeVar("AnyOutput", bound="Output")
-_KEPT = 16  # results that a memory holds
+_KEPT = 16  # results that a strategy remembers
 RELATED = 0.4  # correlation from which on crashes count as related to the cost
-_LABELS = 300  # that are modelled
 _RANDOM = 0.1  # lapse rate from which on crashes count as random
 
 
@@ -251,14 +250,54 @@ def _constraint_block(history: History, constraint: Constraint) -> Block | None:
     )
 
 
-class Memory:
-    """Keeps what was made of the same trials, so that it is made once. It changes no result."""
+class Modelling(ABC, Generic[AnyOutput, _Learned]):
+    """The part of a strategy that models all outputs, a pure function of the trials."""
 
     def __init__(self) -> None:
         self._kept: dict[object, Any] = {}
 
-    def once(self, kind: str, history: History, output: str, make: Callable[[], Any]) -> Any:
-        """What was made of an output before, from an equal history, or is made now."""
+    @abstractmethod
+    def block(self, history: History, output: str) -> Block | None:
+        """The trials of an output; None while nothing was seen of it."""
+
+    @abstractmethod
+    def kind(self, block: Block) -> object:
+        """Blocks of one kind have the same hyperparameters."""
+
+    @abstractmethod
+    def learn(self, history: History, output: str, block: Block) -> _Learned:
+        """Hyperparameters, from as many of the first trials as the schedule says, if they are of the kind of all."""
+
+    @abstractmethod
+    def fit(self, history: History, block: Block, learned: _Learned) -> AnyOutput:
+        """The models, given these."""
+
+    def surrogate(self, history: History) -> Averaged[AnyOutput]:
+        """The models of the objective, and of all constraints of which something was seen."""
+        if not history.trials:
+            raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
+        objective = self._model(history, OBJECTIVE)
+        assert objective is not None
+        found = {one.name: self._model(history, one.name) for one in history.constraints}
+        return Averaged(objective, {name: one for name, one in found.items() if one is not None})
+
+    def _model(self, history: History, output: str) -> AnyOutput | None:
+        block = self.block(history, output)
+        if block is None:
+            return None
+
+        def make() -> AnyOutput:
+            early = history.first(learning_size(len(history.trials)))
+            part = self.block(early, output)
+            if part is None or self.kind(part) != self.kind(block):
+                early, part = history, block
+            learned = self._once("learned", early, output, lambda: self.learn(early, output, part))
+            return self.fit(history, block, learned)
+
+        return self._once("models", history, output, make)
+
+    def _once(self, kind: str, history: History, output: str, make: Callable[[], Any]) -> Any:
+        """What was made of the same trials before, or is made now; this saves time and changes no result."""
         trials = tuple(
             (tuple(trial.params.items()), trial.objective, tuple(trial.constraints.items()), trial.reason)
             for trial in history.trials
@@ -270,71 +309,3 @@ class Memory:
             if len(self._kept) > _KEPT:
                 self._kept.pop(next(iter(self._kept)))
         return self._kept[key]
-
-
-def model_all(
-    history: History,
-    memory: Memory,
-    *,
-    block: Callable[[History, str], Block | None],
-    kind: Callable[[Block], object],
-    learn: Callable[[History, str, Block], _Learned],
-    fit: Callable[[History, Block, _Learned], AnyOutput],
-) -> "Averaged[AnyOutput]":
-    """The models of the objective, and of all constraints of which something was seen, pure functions of the trials.
-
-    Args:
-        history, memory: at least one trial, and what was learned and modelled before.
-        block: the trials of an output; None while nothing was seen of it.
-        kind: blocks of one kind have the same hyperparameters.
-        learn: hyperparameters, from as many of the first trials as the schedule says, if they are of the kind of all.
-        fit: the models, given these.
-    """
-    if not history.trials:
-        raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
-
-    def learned(output: str, whole: Block) -> _Learned:
-        early = history.first(learning_size(len(history.trials)))
-        part = block(early, output)
-        if part is None or kind(part) != kind(whole):
-            early, part = history, whole
-        return memory.once("learned", early, output, lambda: learn(early, output, part))
-
-    def model(output: str) -> AnyOutput | None:
-        whole = block(history, output)
-        if whole is None:
-            return None
-        return memory.once("models", history, output, lambda: fit(history, whole, learned(output, whole)))
-
-    objective = model(OBJECTIVE)
-    assert objective is not None
-    found = {one.name: model(one.name) for one in history.constraints}
-    return Averaged(objective, {name: one for name, one in found.items() if one is not None})
-
-
-def average_all(history: History, numbers: Numbers, memory: Memory) -> "Averaged[Output]":
-    """Models of all outputs, averaged over hyperparameters; named reasons of crashes may have margins of their own."""
-
-    def block(history: History, output: str) -> Block | None:
-        found = output_block(history, output, absorbed=history.options.crashes == "absorb")
-        return None if found is None else found.thinned(_LABELS)
-
-    def kind(block: Block) -> object:
-        return block.margins, bool(len(block.values)), bool(len(block.above))
-
-    def find(history: History, output: str, block: Block) -> tuple[Candidates, Reasons]:
-        told = _crash_reasons(history)
-        reasons = choose_reasons(block, told, numbers) if output == OBJECTIVE else Reasons()
-        limited = replace(numbers, correlations=((0.0, 1.0),)) if history.options.crashes == "separate" else numbers
-        return learn(reasons.split(block, told), limited), reasons
-
-    def fit(history: History, block: Block, learned: tuple[Candidates, Reasons]) -> Output:
-        candidates, reasons = learned
-        placed = reasons.split(block, _crash_reasons(history))
-        return Output(weigh(candidates.affordable(len(block.X)), placed), reasons)
-
-    return model_all(history, memory, block=block, kind=kind, learn=find, fit=fit)
-
-
-def _crash_reasons(history: History) -> list[str]:
-    return [trial.reason for trial in history.trials if trial.crashed]

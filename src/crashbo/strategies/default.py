@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,16 +10,20 @@ import numpy as np
 from crashbo.arrays import Array, Bools
 from crashbo.errors import InputError
 from crashbo.gp.kernel import squared_distance
-from crashbo.history import History
+from crashbo.history import OBJECTIVE, History
+from crashbo.learning.average import Candidates, learn, weigh
+from crashbo.learning.block import Block
+from crashbo.learning.reasons import Reasons, choose_reasons
 from crashbo.learning.warp import spread_of
 from crashbo.numbers import NUMBERS, Numbers
-from crashbo.strategies.averaged import Averaged, Memory, Output, average_all
+from crashbo.strategies.averaged import Averaged, Modelling, Output, output_block
 from crashbo.strategies.base import Guess, Suggested
 from crashbo.strategies.design import initial_count, initial_point
 from crashbo.strategies.gain import Moments, expected_improvement, log_held, with_slopes
 from crashbo.strategies.maximise import Effort, Rounding, look, maximise
 from crashbo.strategies.price import UNAFFORDABLE, budget_left, crash_price
 
+_LABELS = 300  # that are modelled
 _NEAR = 40  # trials that are looked around
 _NOISY = 0.1  # share of the costs' spread from which on noise may explain the best trial
 _TOLERANCE = 0.002  # by which a suggestion may be less likely to succeed than the safest, once a budget is spent
@@ -29,14 +33,31 @@ _GUESS = Effort(starts=6, iterations=40, evaluations=120, precision=1e-10)
 _SAME = 1e-6  # distance below which points are one and the same
 
 
-class DefaultStrategy:
+class DefaultStrategy(Modelling[Output, tuple[Candidates, Reasons]]):
     """Averages over models and pays a price per crash; see `docs/method.md`."""
 
     def __init__(self, numbers: Numbers = NUMBERS) -> None:
-        self.numbers, self.memory = numbers, Memory()
+        super().__init__()
+        self.numbers = numbers
 
-    def surrogate(self, history: History) -> Averaged[Output]:
-        return average_all(history, self.numbers, self.memory)
+    def block(self, history: History, output: str) -> Block | None:
+        found = output_block(history, output, absorbed=history.options.crashes == "absorb")
+        return None if found is None else found.thinned(_LABELS)
+
+    def kind(self, block: Block) -> object:
+        return block.margins, bool(len(block.values)), bool(len(block.above))
+
+    def learn(self, history: History, output: str, block: Block) -> tuple[Candidates, Reasons]:
+        """Also which named reasons of crashes have margins of their own."""
+        told, numbers = _crash_reasons(history), self.numbers
+        reasons = choose_reasons(block, told, numbers) if output == OBJECTIVE else Reasons()
+        limited = replace(numbers, correlations=((0.0, 1.0),)) if history.options.crashes == "separate" else numbers
+        return learn(reasons.split(block, told), limited), reasons
+
+    def fit(self, history: History, block: Block, learned: tuple[Candidates, Reasons]) -> Output:
+        candidates, reasons = learned
+        placed = reasons.split(block, _crash_reasons(history))
+        return Output(weigh(candidates.affordable(len(block.X)), placed), reasons)
 
     def suggest(self, history: History) -> Suggested:
         if self._begins(history):
@@ -97,6 +118,10 @@ class DefaultStrategy:
             if mean + deviation >= lowest:
                 return Guess(history.points[trial], True)
         return Guess(found, True)
+
+
+def _crash_reasons(history: History) -> list[str]:
+    return [trial.reason for trial in history.trials if trial.crashed]
 
 
 def _differences(score: Callable[[Array], Array], step: float = 1e-5) -> Callable[[Array], tuple[Array, Array]]:

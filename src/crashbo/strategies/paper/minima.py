@@ -4,7 +4,6 @@ from functions drawn by pathwise conditioning, all at once."""
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import lapack
@@ -91,12 +90,12 @@ def _root(spread: Array, noise: float) -> Array:
 
 
 class _Search:
-    """One local search on samples of the objective and of constraints with their limits, in virtual evaluations."""
+    """One local search on samples of the objective and the constraints, in virtual evaluations."""
 
-    def __init__(self, functions: Sequence[VirtualFunction], limits: Sequence[float], valid: Round):
-        self.functions, self.valid = functions, valid
-        self.limits = np.array([0.0, *limits])[:, None]
-        self.units = np.array([one.deviation for one in functions])[:, None]
+    def __init__(self, models: Sequence[GPCR], rng: np.random.Generator, capacity: int, valid: Round):
+        self.functions, self.valid = [VirtualFunction(one, rng, capacity) for one in models], valid
+        self.limits = np.array([0.0, *(one.threshold for one in models[1:])])[:, None]
+        self.units = np.array([one.deviation for one in models])[:, None]
         self.values: dict[bytes, Array] = {}
         self.slopes: dict[bytes, Array] = {}
         self.best = (math.inf, math.inf)  # violation and objective, the lowest looked at
@@ -153,46 +152,47 @@ class _Search:
         return (np.stack([one(X) for one in self.functions]) - self.limits) / self.units
 
 
-@dataclass(frozen=True)
-class VirtualMinimum:
-    """Minimises posterior samples that are extended point by point, by local constrained optimization.
+def virtual_minima(
+    objective: GPCR,
+    constraints: Sequence[GPCR],
+    count: int,
+    rng: np.random.Generator,
+    valid: Round,
+    *,
+    starts: int = 200,
+    evaluations: int = 400,
+    precision: float = 1e-3,
+) -> Array:
+    """Minimise posterior samples that are extended point by point, by local constrained optimization.
 
     The virtual data set begins with the trials, and a sample is the lowest value in it where the constraints hold. (The
     paper evaluates once more, with new noise, where a search ended. Such samples may lie above the cost of a trial, and
     mES then repeats that trial again and again.) One local search per sample. As printed, it begins at one uniform
     random point and ends in some local minimum, so that samples lie too high; here it begins at the lowest of many.
 
-    Attributes:
+    Args:
+        objective, constraints: a sample must lie at or below each constraint's threshold. Where no such point is found,
+            it is the objective where they are broken least.
+        count, rng, valid: how many samples, their randomness, and what rounds points to valid ones.
         starts: uniform random points, at the lowest of which the local search begins; 1 is as printed. Mean minimum of
             Simulation II after 12 trials: -53 with 1, -109 with 100, -113 with 200, -118 with 400; on a grid -121.
         evaluations: virtual evaluations per sample, R, those at the trials aside; not printed. It is never exceeded.
         precision: length of a step in x that ends a search, kappa.
+
+    Returns:
+        `count`, in units of the objective's scaling.
     """
+    block, finite = objective.models.block, [one for one in constraints if math.isfinite(one.threshold)]
 
-    starts: int = 200
-    evaluations: int = 400
-    precision: float = 1e-3
-
-    def __call__(
-        self, objective: GPCR, constraints: Sequence[GPCR], count: int, rng: np.random.Generator, valid: Round
-    ) -> Array:
-        """`count` samples, in units of the objective's scaling; `valid` rounds points to valid ones.
-
-        A sample must lie at or below each constraint's threshold. Where no such point is found, it is the objective
-        where they are broken least.
-        """
-        return np.array([self._one(objective, constraints, rng, valid) for _ in range(count)])
-
-    def _one(self, objective: GPCR, constraints: Sequence[GPCR], rng: np.random.Generator, valid: Round) -> float:
-        block = objective.models.block
-        models = [objective, *(one for one in constraints if math.isfinite(one.threshold))]
-        functions = [VirtualFunction(one, rng, len(block.values) + self.evaluations) for one in models]
-        search = _Search(functions, [one.threshold for one in models[1:]], valid)
+    def one() -> float:
+        search = _Search([objective, *finite], rng, len(block.values) + evaluations, valid)
         if len(block.values):
             search.look(block.X[block.value_point])
-        points = rng.random((self.starts, block.X.shape[-1]))
-        search.run(points[search.look(valid(points))[1] if self.starts > 1 else 0], self.precision)
+        points = rng.random((starts, block.X.shape[-1]))
+        search.run(points[search.look(valid(points))[1] if starts > 1 else 0], precision)
         return search.best[1] * objective.deviation
+
+    return np.array([one() for _ in range(count)])
 
 
 def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator) -> Callable[[Array], Array]:
@@ -246,10 +246,10 @@ def _update(model: GPCR, prior: Array, rng: np.random.Generator) -> Array:
     return np.asarray(moved @ rows.incidence)
 
 
-def pathwise_minimum(
+def pathwise_minima(
     objective: GPCR, constraints: Sequence[GPCR], count: int, rng: np.random.Generator, valid: Round
 ) -> Array:
-    """Minimise functions drawn by pathwise conditioning; see `VirtualMinimum`.
+    """Minimise functions drawn by pathwise conditioning; see `virtual_minima`.
 
     A quasi-random look at the whole cube, then rounds of ever narrower random search around each function's best point.
     """

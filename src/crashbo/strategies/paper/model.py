@@ -10,16 +10,15 @@ import numpy as np
 from crashbo.arrays import Array
 from crashbo.gp.inference import Posterior, condition_on_values, evidence_gradient, infer
 from crashbo.gp.rows import NOISE_FLOOR, Rows, joint_covariance
-from crashbo.history import History
 from crashbo.learning.average import Candidates, ModelSet
 from crashbo.learning.block import Block
 from crashbo.learning.map import find_mode
 from crashbo.learning.priors import log_normal, log_value_prior, usual_values, value_bounds
 from crashbo.learning.threshold import ThresholdEstimate, ThresholdRule, estimate_threshold, threshold_deviation
-from crashbo.learning.values import ValuePoint, fixed_values
+from crashbo.learning.values import ValuePoint
 from crashbo.learning.warp import Warp, make_warp
 from crashbo.numbers import NUMBERS
-from crashbo.strategies.averaged import Averaged, Memory, Output, model_all, output_block
+from crashbo.strategies.averaged import Output
 from crashbo.strategies.base import Limit
 
 _HYPERPRIOR = (0.0, 5.0)  # of the threshold, on standardised values: wide
@@ -144,29 +143,3 @@ def log_evidence(block: Block, rows: Rows, logs: Array, threshold: float) -> tup
     gradient[-1] /= scale
     gradient[-3] -= 0.5 * threshold * gradient[-1] if gradient[-1] else 0.0
     return float(posterior.log_evidence[0]), gradient
-
-
-def model_outputs(history: History, memory: Memory) -> Averaged[GPCR]:
-    """A GPCR, or a standard GP, of every output."""
-
-    def kind(block: Block) -> object:
-        return block.margins, bool(len(block.values))
-
-    def find(_: History, __: str, block: Block) -> ValuePoint:
-        return learn(block) if block.fixed is None else fixed_values(block).centre()
-
-    return model_all(
-        history, memory, block=_block, kind=kind, learn=find, fit=lambda _, block, point: fit(block, point)
-    )
-
-
-def _block(history: History, output: str) -> Block | None:
-    """The trials of one output, which absorbs its failures; None while nothing was seen of it.
-
-    The objective is a GPCR if it ever crashed or if nothing else can fail, else a standard GP (case 3). Values on both
-    sides of a known limit say all that labels would: then only trials without a value have a label.
-    """
-    block = output_block(history, output, absorbed=True)
-    if block is None or block.threshold is None or (block.values > block.threshold).any():
-        return block
-    return replace(block, below=block.value_point)

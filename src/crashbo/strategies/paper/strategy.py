@@ -1,17 +1,21 @@
 """The paper's strategy behind the common interface."""
 
 import math
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from crashbo.arrays import Array
 from crashbo.history import History
-from crashbo.strategies.averaged import Averaged, Memory
+from crashbo.learning.block import Block
+from crashbo.learning.values import ValuePoint, fixed_values
+from crashbo.strategies.averaged import Modelling, output_block
 from crashbo.strategies.base import Guess, Suggested
 from crashbo.strategies.design import initial_count, initial_point
 from crashbo.strategies.maximise import Effort, Maximum, Rounding, look, maximise
-from crashbo.strategies.paper.minima import VirtualMinimum, pathwise_minimum
-from crashbo.strategies.paper.model import GPCR, model_outputs
+from crashbo.strategies.paper.minima import pathwise_minima, virtual_minima
+from crashbo.strategies.paper.model import GPCR, fit, learn
 from crashbo.strategies.paper.score import PaperScore
 
 _STEPS = 200  # virtual evaluations of a local search, at least
@@ -21,18 +25,32 @@ _GUESS = Effort(starts=8, iterations=60, evaluations=200, precision=1e-11)
 _RAW = 1024  # quasi-random points that a best guess looks at
 
 
-class PaperStrategy:
+class PaperStrategy(Modelling[GPCR, ValuePoint]):
     """Classified regression with mES or mESCO (Marco et al.), as printed, with the corrections of `docs/method.md`.
 
     Thresholds are estimated anew with every trial; a point is suggested by equation (20), and the best guess is that of
     equation (19). While no trial has a cost, the threshold is 0 and the likeliest success is suggested.
     """
 
-    def __init__(self) -> None:
-        self.memory = Memory()
+    def block(self, history: History, output: str) -> Block | None:
+        """Every output absorbs its failures.
 
-    def surrogate(self, history: History) -> Averaged[GPCR]:
-        return model_outputs(history, self.memory)
+        The objective is a GPCR if it ever crashed or if nothing else can fail, else a standard GP (case 3). Values on
+        both sides of a known limit say all that labels would: then only trials without a value have a label.
+        """
+        block = output_block(history, output, absorbed=True)
+        if block is None or block.threshold is None or (block.values > block.threshold).any():
+            return block
+        return replace(block, below=block.value_point)
+
+    def kind(self, block: Block) -> object:
+        return block.margins, bool(len(block.values))
+
+    def learn(self, history: History, output: str, block: Block) -> ValuePoint:
+        return learn(block) if block.fixed is None else fixed_values(block).centre()
+
+    def fit(self, history: History, block: Block, learned: ValuePoint) -> GPCR:
+        return fit(block, learned)
 
     def suggest(self, history: History) -> Suggested:
         if not history.trials or len(history.trials) + len(history.pending) < initial_count(history):
@@ -57,8 +75,9 @@ class PaperStrategy:
             return success, safest
         usual = "mesco" if history.constraints else "mes"
         name = usual if history.acquisition == "auto" else history.acquisition
-        virtual = VirtualMinimum(options.starts, 2 * max(options.starts, _STEPS))
-        sampler = pathwise_minimum if options.sampler == "pathwise" else virtual
+        steps = 2 * max(options.starts, _STEPS)
+        virtual = partial(virtual_minima, starts=options.starts, evaluations=steps)
+        sampler = pathwise_minima if options.sampler == "pathwise" else virtual
         limits = list(models.constraints.values()) if name == "mesco" else []
         minima = sampler(models.objective, limits, options.samples, history.generator(1), search.rounding)
         return PaperScore(models, name, minima), None
