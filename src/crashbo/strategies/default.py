@@ -20,7 +20,7 @@ from crashbo.strategies.averaged import Averaged, Modelling, Output, output_bloc
 from crashbo.strategies.base import Guess, Suggested
 from crashbo.strategies.design import initial_count, initial_point
 from crashbo.strategies.gain import Moments, expected_improvement, log_held, with_slopes
-from crashbo.strategies.maximise import Effort, Rounding, look, maximise
+from crashbo.strategies.maximise import Effort, look, maximise
 from crashbo.strategies.price import UNAFFORDABLE, budget_left, crash_price
 
 _LABELS = 300  # that are modelled
@@ -63,7 +63,7 @@ class DefaultStrategy(Modelling[Output, tuple[Candidates, Reasons]]):
         if self._begins(history):
             return Suggested(initial_point(history), "initial")
         score = self.score(history)
-        found = maximise(score, score.with_slope, score.points, score.rounding, allowed=score.fresh)
+        found = maximise(score, score.with_slope, score.points, history.space, allowed=score.fresh)
         success = float(score.surrogate.success(found.point[None])[0])
         return Suggested(found.point, score.mode, found.value, success)
 
@@ -92,9 +92,8 @@ class DefaultStrategy(Modelling[Output, tuple[Candidates, Reasons]]):
 
         Where costs are all but free of noise and the models are not sure to beat the best trial, it is that trial.
         """
-        surrogate, rounding = self.surrogate(history), Rounding(history.space)
-        points = _look(history, rounding, history.seed, 1024)
-        least = 1 - history.options.delta
+        surrogate, least = self.surrogate(history), 1 - history.options.delta
+        points = _look(history, history.seed, 1024)
         safe = surrogate.placed_success(points)
         if not surrogate.any_cost or safe.max() < least:
             return Guess(points[int(safe.argmax())], bool(safe.max() >= least))
@@ -108,7 +107,7 @@ class DefaultStrategy(Modelling[Output, tuple[Candidates, Reasons]]):
         def allowed(X: Array) -> Bools:
             return surrogate.placed_success(X) >= least
 
-        found = maximise(score, _differences(score), points, rounding, effort=_GUESS, allowed=allowed).point
+        found = maximise(score, _differences(score), points, history.space, effort=_GUESS, allowed=allowed).point
         offered = np.array([not history.space.broken(trial.params) for trial in history.trials])
         usable = allowed(history.points) & offered & ~history.failed
         held = [(cost, i) for i, cost in enumerate(history.costs) if cost is not None and usable[i]]
@@ -154,10 +153,6 @@ class GainScore:
     mode: str = "gain"
 
     @cached_property
-    def rounding(self) -> Rounding:
-        return Rounding(self.history.space)
-
-    @cached_property
     def surrogate(self) -> Averaged[Output]:
         """The models with pending trials believed to end as expected."""
         return self.known.believing(self.history.pending_points)
@@ -166,7 +161,7 @@ class GainScore:
     def points(self) -> Array:
         """Points for a first look: all over the cube, and around the trials."""
         seed = int(self.history.generator().integers(2**31))
-        return _look(self.history, self.rounding, seed, self.history.options.raw)
+        return _look(self.history, seed, self.history.options.raw)
 
     @cached_property
     def price(self) -> float:
@@ -271,7 +266,7 @@ class GainScore:
         return np.asarray(gaps.min(-1) > _SAME**2)
 
 
-def _look(history: History, rounding: Rounding, seed: int, raw: int) -> Array:
+def _look(history: History, seed: int, raw: int) -> Array:
     """Quasi-random points, the trials, and points near and far around them; of many trials around the best."""
     costs = [math.inf if cost is None else cost for cost in history.costs]
-    return look(history, rounding, seed, raw, history.points[np.argsort(costs, kind="stable")[:_NEAR]])
+    return look(history, seed, raw, history.points[np.argsort(costs, kind="stable")[:_NEAR]])

@@ -61,18 +61,18 @@ class Rounding:
         return self.space.inward(np.clip(result, 0.0, 1.0)) if self.constrained else result
 
 
-def look(history: History, rounding: Rounding, seed: int, raw: int, near: Array) -> Array:
-    """Points for a first look: quasi-random ones all over the cube, the trials, and points around `near`, `k x d`."""
+def look(history: History, seed: int, raw: int, near: Array) -> Array:
+    """Valid points for a first look: quasi-random ones, the trials, and points near and far around `near`, `k x d`."""
     noise = np.random.default_rng(seed).standard_normal((len(_NEAR), *near.shape))
     around = np.clip(near + _NEAR * noise, 0.0, 1.0).reshape(-1, near.shape[-1])
-    return rounding(np.concatenate([history.space.spread(raw, seed), history.points, around]))
+    return Rounding(history.space)(np.concatenate([history.space.spread(raw, seed), history.points, around]))
 
 
 def maximise(
     score: Score,
     slope: Slope,
     points: Array,
-    rounding: Rounding,
+    space: Space,
     *,
     effort: Effort | None = None,
     allowed: Callable[[Array], Bools] | None = None,
@@ -87,11 +87,11 @@ def maximise(
         score: `p x d` to `p`.
         slope: `p x d` to scores `p` and gradients `p x d`.
         points: `k x d`, valid ones to look at first.
-        rounding: to valid points.
+        space: which points are valid.
         effort: how hard to search.
         allowed: `p x d` to bool `p`, points that may be returned; None allows all.
     """
-    effort = effort or Effort()
+    effort, rounding = effort or Effort(), Rounding(space)
 
     def evaluate(X: Array) -> Array:
         values = score(X)
@@ -110,7 +110,7 @@ def maximise(
 
     def climb(best: Maximum) -> Maximum:
         for _ in range(_CLIMBS):
-            before, best = best, move(best, _moves(best.point, rounding.space), 1e-9 * abs(best.value))
+            before, best = best, move(best, _moves(best.point, space), 1e-9 * abs(best.value))
             if best is before:
                 break
         return best

@@ -10,7 +10,9 @@ from crashbo.arrays import Array
 from crashbo.gp.information import log_information
 from crashbo.gp.prediction import Prediction
 from crashbo.gp.truncation import truncation
+from crashbo.space import Space
 from crashbo.strategies.averaged import Averaged, Output
+from crashbo.strategies.maximise import Effort, Maximum, maximise
 from crashbo.strategies.paper.model import GPCR
 
 _CERTAIN = 1e3  # standard deviations below a limit beyond which nothing changes
@@ -84,6 +86,10 @@ class PaperScore:
             held = one.predictor(X)
             value, gradient = value + one.log_held(held)[0], gradient + log_success_slope(one, held)
         return value, gradient
+
+    def maximum(self, points: Array, space: Space, effort: Effort) -> Maximum:
+        """The highest log score, searched from `points`."""
+        return maximise(self.log, self.with_slope, points, space, effort=effort)
 
     def _information(self, q: Prediction, minima: Array) -> tuple[Array, Array, Array]:
         return log_mes(q.mean[0, 0], np.sqrt(q.variance[0, 0]), minima)

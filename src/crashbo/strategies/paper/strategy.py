@@ -10,6 +10,7 @@ from crashbo.arrays import Array
 from crashbo.history import History
 from crashbo.learning.block import Block
 from crashbo.learning.values import ValuePoint, fixed_values
+from crashbo.space import Space
 from crashbo.strategies.averaged import Modelling, output_block
 from crashbo.strategies.base import Guess, Suggested
 from crashbo.strategies.design import initial_count, initial_point
@@ -55,58 +56,51 @@ class PaperStrategy(Modelling[GPCR, ValuePoint]):
     def suggest(self, history: History) -> Suggested:
         if not history.trials or len(history.trials) + len(history.pending) < initial_count(history):
             return Suggested(initial_point(history), "initial")
-        search = _Search(history)
-        score, found = self._decide(history, search)
-        found = found or search(score)
+        score, points, found = self._decide(history)
+        found = found or score.maximum(points, history.space, _EFFORT)
         success = float(self.surrogate(history).success(found.point[None])[0])
         return Suggested(found.point, score.mode, math.exp(found.value), success)
 
     def score(self, history: History) -> PaperScore:
-        return self._decide(history, _Search(history))[0]
+        return self._decide(history)[0]
 
-    def _decide(self, history: History, search: "_Search") -> tuple[PaperScore, Maximum | None]:
+    def _decide(self, history: History) -> tuple[PaperScore, Array, Maximum | None]:
         """Success alone while no point reaches 1 - delta, else mES, or mESCO with constraints, unless one is named.
 
-        Pending trials are believed to return their mean. With success alone goes its maximum.
+        Pending trials are believed to return their mean.
+
+        Returns:
+            the score, points to search its maximum from, and the maximum itself where it is known already.
         """
         models, options = self.surrogate(history).believing(history.pending_points), history.options
+        points = look(history, int(history.generator(0).integers(2**31)), options.raw, history.points)
         success, least = PaperScore(models), math.log1p(-options.delta)
-        if success.log(search.points).max() < least and (safest := search(success)).value < least:
-            return success, safest
+        if success.log(points).max() < least:
+            safest = success.maximum(points, history.space, _EFFORT)
+            if safest.value < least:
+                return success, points, safest
         usual = "mesco" if history.constraints else "mes"
         name = usual if history.acquisition == "auto" else history.acquisition
         steps = 2 * max(options.starts, _STEPS)
         virtual = partial(virtual_minima, starts=options.starts, evaluations=steps)
         sampler = pathwise_minima if options.sampler == "pathwise" else virtual
         limits = list(models.constraints.values()) if name == "mesco" else []
-        minima = sampler(models.objective, limits, options.samples, history.generator(1), search.rounding)
-        return PaperScore(models, name, minima), None
+        minima = sampler(models.objective, limits, options.samples, history.generator(1), Rounding(history.space))
+        return PaperScore(models, name, minima), points, None
 
     def guess(self, history: History) -> Guess:
         """Lowest posterior mean where success is likely enough, equation (19); else the likeliest success."""
-        models, rounding = self.surrogate(history), Rounding(history.space)
-        points = look(history, rounding, history.seed, _RAW, history.points)
+        models, points = self.surrogate(history), look(history, history.seed, _RAW, history.points)
         success, least = PaperScore(models), math.log1p(-history.options.delta)
         if success.log(points).max() < least or not models.any_cost:
-            safest = maximise(success.log, success.with_slope, points, rounding, effort=_GUESS)
+            safest = success.maximum(points, history.space, _GUESS)
             if safest.value < least or not models.any_cost:
                 return Guess(safest.point, safest.value >= least)
             points = np.concatenate([points, safest.point[None]])
-        return Guess(_lowest_mean(success, points, rounding, least), True)
+        return Guess(_lowest_mean(success, points, history.space, least), True)
 
 
-class _Search:
-    """A global search for the maximum of a score, from the same points for all scores."""
-
-    def __init__(self, history: History) -> None:
-        self.rounding, seed = Rounding(history.space), int(history.generator(0).integers(2**31))
-        self.points = look(history, self.rounding, seed, history.options.raw, history.points)
-
-    def __call__(self, score: PaperScore) -> Maximum:
-        return maximise(score.log, score.with_slope, self.points, self.rounding, effort=_EFFORT)
-
-
-def _lowest_mean(success: PaperScore, points: Array, rounding: Rounding, least: float) -> Array:
+def _lowest_mean(success: PaperScore, points: Array, space: Space, least: float) -> Array:
     """The point of the lowest posterior mean subject to log success >= least, `d`."""
     objective = success.models.objective
 
@@ -122,4 +116,4 @@ def _lowest_mean(success: PaperScore, points: Array, rounding: Rounding, least: 
         gradient = q.pull(by_mean, np.zeros_like(by_mean)) + _STRICT * (short < 0)[:, None] * by_point
         return -q.mean[0, 0] / objective.deviation + _STRICT * short, gradient
 
-    return maximise(score, slope, points, rounding, effort=_GUESS, allowed=lambda X: success.log(X) >= least).point
+    return maximise(score, slope, points, space, effort=_GUESS, allowed=lambda X: success.log(X) >= least).point
