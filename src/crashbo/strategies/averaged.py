@@ -57,8 +57,7 @@ class Output:
         each = [warp.undo_moments(q.mean[i, 0], np.sqrt(q.variance[i, 0])) for i, warp in enumerate(self.models.warps)]
         means, deviations = (np.stack(one) for one in zip(*each, strict=True))
         mean = self.weights @ means
-        variance = self.weights @ (np.square(deviations) + np.square(means - mean))
-        return mean, np.sqrt(variance)
+        return mean, np.sqrt(self.weights @ (np.square(deviations) + np.square(means - mean)))
 
     def log_held(self, q: Prediction) -> Array:
         """Log probability that every margin is within its limit, `b x p`, lapses aside."""
@@ -257,19 +256,19 @@ class Modelling(ABC, Generic[AnyOutput, _Learned]):
         self._kept: dict[object, Any] = {}
 
     @abstractmethod
-    def block(self, history: History, output: str) -> Block | None:
+    def _block(self, history: History, output: str) -> Block | None:
         """The trials of an output; None while nothing was seen of it."""
 
     @abstractmethod
-    def kind(self, block: Block) -> object:
+    def _kind(self, block: Block) -> object:
         """Blocks of one kind have the same hyperparameters."""
 
     @abstractmethod
-    def learn(self, history: History, output: str, block: Block) -> _Learned:
+    def _learn(self, history: History, output: str, block: Block) -> _Learned:
         """Hyperparameters, from as many of the first trials as the schedule says, if they are of the kind of all."""
 
     @abstractmethod
-    def fit(self, history: History, block: Block, learned: _Learned) -> AnyOutput:
+    def _fit(self, history: History, block: Block, learned: _Learned) -> AnyOutput:
         """The models, given these."""
 
     def surrogate(self, history: History) -> Averaged[AnyOutput]:
@@ -282,17 +281,17 @@ class Modelling(ABC, Generic[AnyOutput, _Learned]):
         return Averaged(objective, {name: one for name, one in found.items() if one is not None})
 
     def _model(self, history: History, output: str) -> AnyOutput | None:
-        block = self.block(history, output)
+        block = self._block(history, output)
         if block is None:
             return None
 
         def make() -> AnyOutput:
             early = history.first(learning_size(len(history.trials)))
-            part = self.block(early, output)
-            if part is None or self.kind(part) != self.kind(block):
+            part = self._block(early, output)
+            if part is None or self._kind(part) != self._kind(block):
                 early, part = history, block
-            learned = self._once("learned", early, output, lambda: self.learn(early, output, part))
-            return self.fit(history, block, learned)
+            learned = self._once("learned", early, output, lambda: self._learn(early, output, part))
+            return self._fit(history, block, learned)
 
         return self._once("models", history, output, make)
 

@@ -40,21 +40,21 @@ class DefaultStrategy(Modelling[Output, tuple[Candidates, Reasons]]):
         super().__init__()
         self.numbers = numbers
 
-    def block(self, history: History, output: str) -> Block | None:
+    def _block(self, history: History, output: str) -> Block | None:
         found = output_block(history, output, absorbed=history.options.crashes == "absorb")
         return None if found is None else found.thinned(_LABELS)
 
-    def kind(self, block: Block) -> object:
+    def _kind(self, block: Block) -> object:
         return block.margins, bool(len(block.values)), bool(len(block.above))
 
-    def learn(self, history: History, output: str, block: Block) -> tuple[Candidates, Reasons]:
+    def _learn(self, history: History, output: str, block: Block) -> tuple[Candidates, Reasons]:
         """Also which named reasons of crashes have margins of their own."""
         told, numbers = _crash_reasons(history), self.numbers
         reasons = choose_reasons(block, told, numbers) if output == OBJECTIVE else Reasons()
         limited = replace(numbers, correlations=((0.0, 1.0),)) if history.options.crashes == "separate" else numbers
         return learn(reasons.split(block, told), limited), reasons
 
-    def fit(self, history: History, block: Block, learned: tuple[Candidates, Reasons]) -> Output:
+    def _fit(self, history: History, block: Block, learned: tuple[Candidates, Reasons]) -> Output:
         candidates, reasons = learned
         placed = reasons.split(block, _crash_reasons(history))
         return Output(weigh(candidates.affordable(len(block.X)), placed), reasons)

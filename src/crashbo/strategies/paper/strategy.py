@@ -33,7 +33,7 @@ class PaperStrategy(Modelling[GPCR, ValuePoint]):
     equation (19). While no trial has a cost, the threshold is 0 and the likeliest success is suggested.
     """
 
-    def block(self, history: History, output: str) -> Block | None:
+    def _block(self, history: History, output: str) -> Block | None:
         """Every output absorbs its failures.
 
         The objective is a GPCR if it ever crashed or if nothing else can fail, else a standard GP (case 3). Values on
@@ -44,13 +44,13 @@ class PaperStrategy(Modelling[GPCR, ValuePoint]):
             return block
         return replace(block, below=block.value_point)
 
-    def kind(self, block: Block) -> object:
+    def _kind(self, block: Block) -> object:
         return block.margins, bool(len(block.values))
 
-    def learn(self, history: History, output: str, block: Block) -> ValuePoint:
+    def _learn(self, history: History, output: str, block: Block) -> ValuePoint:
         return learn(block) if block.fixed is None else fixed_values(block).centre()
 
-    def fit(self, history: History, block: Block, learned: ValuePoint) -> GPCR:
+    def _fit(self, history: History, block: Block, learned: ValuePoint) -> GPCR:
         return fit(block, learned)
 
     def suggest(self, history: History) -> Suggested:
@@ -67,10 +67,7 @@ class PaperStrategy(Modelling[GPCR, ValuePoint]):
     def _decide(self, history: History) -> tuple[PaperScore, Array, Maximum | None]:
         """Success alone while no point reaches 1 - delta, else mES, or mESCO with constraints, unless one is named.
 
-        Pending trials are believed to return their mean.
-
-        Returns:
-            the score, points to search its maximum from, and the maximum itself where it is known already.
+        Also points to search the score's maximum from, and that maximum where it is known already.
         """
         models, options = self.surrogate(history).believing(history.pending_points), history.options
         points = look(history, int(history.generator(0).integers(2**31)), options.raw, history.points)
