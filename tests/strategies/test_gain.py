@@ -7,17 +7,17 @@ from scipy.stats import norm
 from crashbo.gp.inference import infer
 from crashbo.gp.prediction import Predictor
 from crashbo.learning.average import learn
-from crashbo.strategies.gain import Moments, expected_improvement, held_probability, improvement_shape, with_slopes
+from crashbo.strategies.gain import Moments, expected_improvement, improvement_shape, log_held, with_slopes
 from tests.learning.data import small_block
 
 
 def _moments(mean: float, deviation: float, margin: float, spread: float, covariance: float) -> Moments:
-    one = np.ones((1, 1))
-    return Moments(mean * one, deviation * one, margin * one[None], spread * one[None], covariance * one[None])
+    means, deviations, covariances = [mean, margin], [deviation, spread], [deviation**2, covariance]
+    return Moments(*(np.reshape(one, (1, 2, 1)) for one in (means, deviations, covariances)))
 
 
 def test_without_margins_it_is_the_textbook_formula():
-    at = Moments(np.array([[0.3]]), np.array([[0.5]]), np.zeros((1, 0, 1)), np.zeros((1, 0, 1)), np.zeros((1, 0, 1)))
+    at = Moments(np.array([[[0.3]]]), np.array([[[0.5]]]), np.array([[[0.25]]]))
     u = (0.1 - 0.3) / 0.5
     value = expected_improvement(at, np.array([[0.1]]), np.zeros((1, 0, 1)))
     assert value[0, 0] == pytest.approx(0.5 * (norm.pdf(u) + u * norm.cdf(u)))
@@ -35,7 +35,7 @@ def test_with_a_margin_it_agrees_with_monte_carlo(correlation, best):
     at = _moments(0.1, deviation, -0.2, spread, covariance)
     value = expected_improvement(at, np.array([[best]]), np.array([[[limit]]]))[0, 0]
     assert value == pytest.approx(truth, rel=0.06, abs=2e-4)
-    assert held_probability(at, np.array([[[limit]]]))[0, 0] == pytest.approx(norm.cdf(0.6 / 1.3))
+    assert np.exp(log_held(at, np.array([[[limit]]])))[0, 0] == pytest.approx(norm.cdf(0.6 / 1.3))
 
 
 def test_the_shape_has_no_cancellation_far_below():

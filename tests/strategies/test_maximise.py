@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from crashbo import Categorical, Float, Int, Space
-from crashbo.strategies.maximise import Rounding, maximise
+from crashbo.strategies.maximise import maximise
 
 Array = NDArray[np.float64]
 SPACE = Space(
@@ -38,7 +38,7 @@ def test_every_value_of_a_parameter_is_within_reach_of_every_other(wanted: dict[
     def slope(X: Array) -> tuple[Array, Array]:
         return score(X), -2 * (X - target)
 
-    found = maximise(score, slope, start[None], Rounding(SPACE))
+    found = maximise(score, slope, start[None], SPACE)
     decoded = SPACE.decode(found.point)
     assert {name: value for name, value in decoded.items() if name != "a"} == {
         name: value for name, value in wanted.items() if name != "a"
@@ -58,6 +58,6 @@ def test_what_two_parameters_must_change_for_together_is_refined_afterwards() ->
         centre = np.where((X[:, 1:] == high).all(-1), 0.7654321, 0.2)
         return score(X), np.stack([-2 * (X[:, 0] - centre), *np.zeros((2, len(X)))], -1)
 
-    found = maximise(score, slope, space.encode({"a": 0.2, "c": "low"})[None], Rounding(space))
+    found = maximise(score, slope, space.encode({"a": 0.2, "c": "low"})[None], space)
     assert space.decode(found.point)["c"] == "high"
     assert found.point[0] == pytest.approx(0.7654321, abs=1e-6)

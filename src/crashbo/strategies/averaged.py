@@ -1,32 +1,32 @@
 """Models of all outputs, averaged over their hyperparameters."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
+from crashbo.arrays import Array
 from crashbo.errors import InputError
 from crashbo.gp.inference import infer
 from crashbo.gp.prediction import Prediction, Predictor
 from crashbo.history import OBJECTIVE, History
-from crashbo.learning.average import Candidates, KnownSites, ModelSet, learn, weigh
+from crashbo.learning.average import KnownSites, ModelSet
 from crashbo.learning.block import Block
-from crashbo.learning.reasons import Reasons, choose_reasons
+from crashbo.learning.reasons import Reasons
 from crashbo.learning.schedule import learning_size
-from crashbo.numbers import Numbers
 from crashbo.outcome import Constraint
 from crashbo.strategies.base import Limit, Place, Relation
+from crashbo.strategies.gain import Moments, log_held
 
-Array = NDArray[np.float64]
-_Kept = TypeVar("_Kept")
-_Output = TypeVar("_Output", bound="Output")
+_Learned = TypeVar("_Learned")
+AnyOutput = TypeVar("AnyOutput", bound="Output")
+_KEPT = 16  # results that a strategy remembers
 RELATED = 0.4  # correlation from which on crashes count as related to the cost
-_LABELS = 300  # that are modelled
 _RANDOM = 0.1  # lapse rate from which on crashes count as random
 
 
@@ -50,25 +50,17 @@ class Output:
         """`b x margins x 1`."""
         return self.models.posterior.at.threshold[:, 1:, None]
 
-    @property
-    def lapse(self) -> Array:
-        """`b x 1`."""
-        return self.models.posterior.at.lapse[:, None]
-
     def moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the value at `p x d`, in its own units: moments of the mixture."""
         q = self.predictor(X)
         each = [warp.undo_moments(q.mean[i, 0], np.sqrt(q.variance[i, 0])) for i, warp in enumerate(self.models.warps)]
         means, deviations = (np.stack(one) for one in zip(*each, strict=True))
         mean = self.weights @ means
-        variance = self.weights @ (np.square(deviations) + np.square(means - mean))
-        return mean, np.sqrt(variance)
+        return mean, np.sqrt(self.weights @ (np.square(deviations) + np.square(means - mean)))
 
     def log_held(self, q: Prediction) -> Array:
         """Log probability that every margin is within its limit, `b x p`, lapses aside."""
-        z = (self.thresholds - q.mean[:, 1:]) / np.sqrt(q.variance[:, 1:])
-        total: Array = log_ndtr(z).sum(1)
-        return total
+        return log_held(Moments.of(q), self.thresholds)
 
     def success(self, X: Array, *, lapsing: bool = True) -> Array:
         """Probability of success at `p x d`; without lapses, of what the place decides."""
@@ -80,17 +72,10 @@ class Output:
     @property
     def not_lapsed(self) -> Array:
         """`b x 1`, probability that nothing strikes at random: every margin may lapse."""
-        return (1 - self.lapse) ** max(self.models.block.margins, 1)
-
-    def margin_held(self, X: Array, margin: int) -> Array:
-        """Probability that one margin is within its limit at `p x d`, lapses aside."""
-        q = self.predictor(X)
-        z = (self.thresholds[:, margin] - q.mean[:, 1 + margin]) / np.sqrt(q.variance[:, 1 + margin])
-        return np.asarray(self.weights @ ndtr(z))
+        return (1 - self.models.posterior.at.lapse[:, None]) ** max(self.models.block.margins, 1)
 
     def limit(self) -> Limit | None:
-        """The most probable limit of the value, where it has one: that of the models in which crashes are high
-        values."""
+        """The most probable limit of the value, where it has one: of the models in which crashes are high values."""
         block = self.models.block
         if block.threshold is not None:
             return Limit(block.threshold)
@@ -113,7 +98,7 @@ class Output:
         """Standard deviation of the noise, relative to the spread of the values."""
         return float(self.weights @ np.sqrt(self.models.posterior.at.noise[:, 0]))
 
-    def believing(self, X: Array) -> "Output":
+    def believing(self, X: Array) -> Self:
         """These models with points under way that end as expected: with the mean, or with the likelier label."""
         if not len(X):
             return self
@@ -145,40 +130,29 @@ def _mode(means: Array, deviations: Array, weights: Array) -> float:
 
 
 @dataclass(frozen=True)
-class Averaged:
-    """Models of all outputs; see `Surrogate`.
+class Averaged(Generic[AnyOutput]):
+    """Models of all outputs; see `Surrogate`."""
 
-    Attributes:
-        objective: cost and crash margins.
-        constraints: each with its own limit.
-    """
-
-    objective: Output
-    constraints: Mapping[str, Output]
+    objective: AnyOutput  # cost and crash margins
+    constraints: Mapping[str, AnyOutput]  # each with its own limit
 
     @property
     def any_cost(self) -> bool:
-        """See `Surrogate`."""
         return len(self.objective.models.block.values) > 0
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """See `Surrogate`."""
         return (OBJECTIVE, *self.constraints)
 
-    def _of(self, output: str) -> Output:
-        if output == OBJECTIVE:
-            return self.objective
-        if output not in self.constraints:
+    def _of(self, output: str) -> AnyOutput:
+        if output not in self.outputs:
             raise InputError(f"`output` must be one of {', '.join(map(repr, self.outputs))}; got {output!r}.")
-        return self.constraints[output]
+        return self.objective if output == OBJECTIVE else self.constraints[output]
 
     def moments(self, X: Array, output: str = OBJECTIVE) -> tuple[Array, Array]:
-        """See `Surrogate`."""
         return self._of(output).moments(X)
 
     def success(self, X: Array, output: str | None = None) -> Array:
-        """See `Surrogate`."""
         if output is not None:
             return self._of(output).success(X)
         return self.objective.success(X) * self.constraints_hold(X)
@@ -196,13 +170,11 @@ class Averaged:
 
     @property
     def limits(self) -> dict[str, Limit]:
-        """See `Surrogate`."""
         found = {name: self._of(name).limit() for name in self.outputs}
         return {name: limit for name, limit in found.items() if limit is not None}
 
     @property
     def relation(self) -> Relation | None:
-        """See `Surrogate`."""
         models = self.objective.models
         if not self.any_cost or not len(models.block.above) or not models.block.margins:
             return None
@@ -221,38 +193,29 @@ class Averaged:
         return Relation(is_high, unrelated, is_low, is_random, rate, rarer)
 
     def places(self) -> list[Place]:
-        """Which named reasons have a place of their own, and where."""
-        block, reasons, found = self.objective.models.block, self.objective.reasons, list[Place]()
+        """Which named reasons have a place of their own, and where: the crash most probably beyond that margin."""
+        output, found = self.objective, list[Place]()
+        block, reasons = output.models.block, output.reasons
         for margin, name in enumerate(reasons.names if reasons != Reasons() else ()):
             points = block.X[block.above[block.above_margin == margin]]
             if name and len(points):
-                risk = 1 - self.objective.margin_held(points, margin)
+                q = output.predictor(points)
+                z = (output.thresholds[:, margin] - q.mean[:, 1 + margin]) / np.sqrt(q.variance[:, 1 + margin])
+                risk = 1 - output.weights @ ndtr(z)
                 top = int(risk.argmax())
                 found.append(Place(name, len(points), self._relation(margin), points[top], float(risk[top])))
         return found
 
     def believing(self, X: Array) -> Self:
         """These models with points under way that end as expected."""
-        if not len(X):
-            return self
         constraints = {name: one.believing(X) for name, one in self.constraints.items()}
         return replace(self, objective=self.objective.believing(X), constraints=constraints)
 
 
 def output_block(history: History, output: str, *, absorbed: bool) -> Block | None:
-    """The trials of one output; None while nothing was seen of it.
-
-    Args:
-        history: all of them.
-        output: the objective, or a constraint.
-        absorbed: whether a crash is a high value of the objective.
-    """
-    if output == OBJECTIVE:
-        return _objective_block(history, absorbed)
-    return _constraint_block(history, next(one for one in history.constraints if one.name == output))
-
-
-def _objective_block(history: History, absorbed: bool) -> Block:
+    """The trials of one output, None while nothing was seen of it; `absorbed`: a crash is a high value of the cost."""
+    if output != OBJECTIVE:
+        return _constraint_block(history, next(one for one in history.constraints if one.name == output))
     crashed = np.array([trial.crashed for trial in history.trials])
     costs = np.array([cost for cost in history.costs if cost is not None])
     ok, bad = np.flatnonzero(~crashed), np.flatnonzero(crashed)
@@ -261,11 +224,6 @@ def _objective_block(history: History, absorbed: bool) -> Block:
         return Block(history.points, ok, costs, none, none, none, margins=0, fixed=fixed)
     margins = np.zeros(len(bad), dtype=np.int64)
     return Block(history.points, ok, costs, ok, bad, margins, self_limited=absorbed, fixed=fixed)
-
-
-def crash_reasons(history: History) -> list[str]:
-    """Of the crashed trials, in order."""
-    return [trial.reason for trial in history.trials if trial.crashed]
 
 
 def _constraint_block(history: History, constraint: Constraint) -> Block | None:
@@ -290,89 +248,62 @@ def _constraint_block(history: History, constraint: Constraint) -> Block | None:
     )
 
 
-class Memory:
-    """Keeps what was learned from the same trials, so that it is learned once. It changes no result."""
+class Modelling(ABC, Generic[AnyOutput, _Learned]):
+    """The part of a strategy that models all outputs, a pure function of the trials."""
 
-    def __init__(self, size: int = 16) -> None:
-        self.size = size
+    def __init__(self) -> None:
         self._kept: dict[object, Any] = {}
 
-    def once(self, key: object, make: Callable[[], _Kept]) -> _Kept:
-        """What was made under this key before, or is made now."""
+    @abstractmethod
+    def _block(self, history: History, output: str) -> Block | None:
+        """The trials of an output; None while nothing was seen of it."""
+
+    @abstractmethod
+    def _kind(self, block: Block) -> object:
+        """Blocks of one kind have the same hyperparameters."""
+
+    @abstractmethod
+    def _learn(self, history: History, output: str, block: Block) -> _Learned:
+        """Hyperparameters, from as many of the first trials as the schedule says, if they are of the kind of all."""
+
+    @abstractmethod
+    def _fit(self, history: History, block: Block, learned: _Learned) -> AnyOutput:
+        """The models, given these."""
+
+    def surrogate(self, history: History) -> Averaged[AnyOutput]:
+        """The models of the objective, and of all constraints of which something was seen."""
+        if not history.trials:
+            raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
+        objective = self._model(history, OBJECTIVE)
+        assert objective is not None
+        found = {one.name: self._model(history, one.name) for one in history.constraints}
+        return Averaged(objective, {name: one for name, one in found.items() if one is not None})
+
+    def _model(self, history: History, output: str) -> AnyOutput | None:
+        block = self._block(history, output)
+        if block is None:
+            return None
+
+        def make() -> AnyOutput:
+            early = history.first(learning_size(len(history.trials)))
+            part = self._block(early, output)
+            if part is None or self._kind(part) != self._kind(block):
+                early, part = history, block
+            learned = self._once("learned", early, output, lambda: self._learn(early, output, part))
+            return self._fit(history, block, learned)
+
+        return self._once("models", history, output, make)
+
+    def _once(self, kind: str, history: History, output: str, make: Callable[[], Any]) -> Any:
+        """What was made of the same trials before, or is made now; this saves time and changes no result."""
+        trials = tuple(
+            (tuple(trial.params.items()), trial.objective, tuple(trial.constraints.items()), trial.reason)
+            for trial in history.trials
+        )
+        settings = history.options.crashes, tuple(sorted(history.options.fixed.items()))
+        key = kind, output, history.space, history.constraints, history.direction, settings, trials
         if key not in self._kept:
             self._kept[key] = make()
-            while len(self._kept) > self.size:
+            if len(self._kept) > _KEPT:
                 self._kept.pop(next(iter(self._kept)))
-        found: _Kept = self._kept[key]
-        return found
-
-
-def trials_key(history: History, output: str, kind: str) -> object:
-    """Stands for everything that models of an output depend on."""
-    trials = tuple(
-        (tuple(trial.params.items()), trial.objective, tuple(trial.constraints.items()), trial.reason)
-        for trial in history.trials
-    )
-    settings = history.options.crashes, tuple(sorted(history.options.fixed.items()))
-    return kind, output, history.space, history.constraints, history.direction, settings, trials
-
-
-@dataclass(frozen=True)
-class _Learned:
-    """What was learned from the first trials: hyperparameters, and which reasons have margins of their own."""
-
-    candidates: Candidates
-    reasons: Reasons
-    kind: tuple[int, bool, bool]
-
-
-def model_output(history: History, output: str, numbers: Numbers, memory: Memory) -> Output | None:
-    """The models of one output, a pure function of the trials; None while there is nothing to model."""
-    block = _block(history, output)
-    if block is None:
-        return None
-
-    def make() -> Output:
-        learned = _learned(history.first(learning_size(len(history.trials))), output, numbers, memory)
-        if learned is None or learned.kind != _kind(block):
-            learned = _learned(history, output, numbers, memory)
-        assert learned is not None
-        placed = learned.reasons.split(block, crash_reasons(history))
-        return Output(weigh(learned.candidates.affordable(len(block.X)), placed), learned.reasons)
-
-    return memory.once(trials_key(history, output, "models"), make)
-
-
-def _block(history: History, output: str) -> Block | None:
-    block = output_block(history, output, absorbed=history.options.crashes == "absorb")
-    return None if block is None else block.thinned(_LABELS)
-
-
-def _learned(history: History, output: str, numbers: Numbers, memory: Memory) -> _Learned | None:
-    """Hyperparameters learned from all trials of a history; None if there is nothing to learn from."""
-    block = _block(history, output)
-    if block is None:
-        return None
-
-    def make() -> _Learned:
-        told = crash_reasons(history)
-        reasons = choose_reasons(block, told, numbers) if output == OBJECTIVE else Reasons()
-        limited = replace(numbers, correlations=((0.0, 1.0),)) if history.options.crashes == "separate" else numbers
-        return _Learned(learn(reasons.split(block, told), limited), reasons, _kind(block))
-
-    return memory.once(trials_key(history, output, "learned"), make)
-
-
-def _kind(block: Block) -> tuple[int, bool, bool]:
-    """Blocks of one kind have the same hyperparameters."""
-    return block.margins, bool(len(block.values)), bool(len(block.above))
-
-
-def model_all(history: History, model: Callable[[str], _Output | None]) -> tuple[_Output, dict[str, _Output]]:
-    """The models of the objective, and of all constraints of which something was seen."""
-    if not history.trials:
-        raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
-    objective = model(OBJECTIVE)
-    assert objective is not None
-    found = {one.name: model(one.name) for one in history.constraints}
-    return objective, {name: one for name, one in found.items() if one is not None}
+        return self._kept[key]

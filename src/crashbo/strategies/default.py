@@ -2,49 +2,68 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.arrays import Array, Bools
 from crashbo.errors import InputError
 from crashbo.gp.kernel import squared_distance
-from crashbo.history import History
+from crashbo.history import OBJECTIVE, History
+from crashbo.learning.average import Candidates, learn, weigh
+from crashbo.learning.block import Block
+from crashbo.learning.reasons import Reasons, choose_reasons
 from crashbo.learning.warp import spread_of
 from crashbo.numbers import NUMBERS, Numbers
-from crashbo.strategies.averaged import Averaged, Memory, model_all, model_output
+from crashbo.strategies.averaged import Averaged, Modelling, Output, output_block
 from crashbo.strategies.base import Guess, Suggested
 from crashbo.strategies.design import initial_count, initial_point
-from crashbo.strategies.gain import Moments, expected_improvement, held_probability, with_slopes
-from crashbo.strategies.maximise import Effort, Rounding, look, maximise
+from crashbo.strategies.gain import Moments, expected_improvement, log_held, with_slopes
+from crashbo.strategies.maximise import Effort, look, maximise
 from crashbo.strategies.price import UNAFFORDABLE, budget_left, crash_price
 
-Array = NDArray[np.float64]
+_LABELS = 300  # that are modelled
 _NEAR = 40  # trials that are looked around
 _NOISY = 0.1  # share of the costs' spread from which on noise may explain the best trial
 _TOLERANCE = 0.002  # by which a suggestion may be less likely to succeed than the safest, once a budget is spent
 _CERTAIN = 1e-3  # probability of failure below which a trial counts as free
 _NO_GAIN = 1e-300  # relative to the largest
+_GUESS = Effort(starts=6, iterations=40, evaluations=120, precision=1e-10)
 _SAME = 1e-6  # distance below which points are one and the same
 
 
-class DefaultStrategy:
+class DefaultStrategy(Modelling[Output, tuple[Candidates, Reasons]]):
     """Averages over models and pays a price per crash; see `docs/method.md`."""
 
-    def __init__(self, numbers: Numbers = NUMBERS, memory: Memory | None = None) -> None:
-        self.numbers, self.memory = numbers, memory or Memory()
+    def __init__(self, numbers: Numbers = NUMBERS) -> None:
+        super().__init__()
+        self.numbers = numbers
 
-    def surrogate(self, history: History) -> Averaged:
-        """See `Strategy`."""
-        return Averaged(*model_all(history, lambda one: model_output(history, one, self.numbers, self.memory)))
+    def _block(self, history: History, output: str) -> Block | None:
+        found = output_block(history, output, absorbed=history.options.crashes == "absorb")
+        return None if found is None else found.thinned(_LABELS)
+
+    def _kind(self, block: Block) -> object:
+        return block.margins, bool(len(block.values)), bool(len(block.above))
+
+    def _learn(self, history: History, output: str, block: Block) -> tuple[Candidates, Reasons]:
+        """Also which named reasons of crashes have margins of their own."""
+        told, numbers = _crash_reasons(history), self.numbers
+        reasons = choose_reasons(block, told, numbers) if output == OBJECTIVE else Reasons()
+        limited = replace(numbers, correlations=((0.0, 1.0),)) if history.options.crashes == "separate" else numbers
+        return learn(reasons.split(block, told), limited), reasons
+
+    def _fit(self, history: History, block: Block, learned: tuple[Candidates, Reasons]) -> Output:
+        candidates, reasons = learned
+        placed = reasons.split(block, _crash_reasons(history))
+        return Output(weigh(candidates.affordable(len(block.X)), placed), reasons)
 
     def suggest(self, history: History) -> Suggested:
-        """See `Strategy`."""
         if self._begins(history):
             return Suggested(initial_point(history), "initial")
         score = self.score(history)
-        found = maximise(score, score.with_slope, score.points, score.rounding, allowed=score.fresh)
+        found = maximise(score, score.with_slope, score.points, history.space, allowed=score.fresh)
         success = float(score.surrogate.success(found.point[None])[0])
         return Suggested(found.point, score.mode, found.value, success)
 
@@ -66,7 +85,6 @@ class DefaultStrategy:
         return made < initial_count(history) or all(trial.crashed for trial in history.trials)
 
     def score(self, history: History) -> "GainScore":
-        """See `Strategy`."""
         return GainScore(history, self.surrogate(history), self.numbers)
 
     def guess(self, history: History) -> Guess:
@@ -74,13 +92,11 @@ class DefaultStrategy:
 
         Where costs are all but free of noise and the models are not sure to beat the best trial, it is that trial.
         """
-        surrogate, rounding = self.surrogate(history), Rounding(history.space)
-        points = _look(history, rounding, history.seed, 1024)
-        least = 1 - history.options.delta
+        surrogate, least = self.surrogate(history), 1 - history.options.delta
+        points = _look(history, history.seed, 1024)
         safe = surrogate.placed_success(points)
         if not surrogate.any_cost or safe.max() < least:
-            best = points[int(safe.argmax())]
-            return Guess(best, bool(safe.max() >= least))
+            return Guess(points[int(safe.argmax())], bool(safe.max() >= least))
         unit = float(surrogate.moments(points)[0].std()) or 1.0
 
         def score(X: Array) -> Array:
@@ -88,26 +104,23 @@ class DefaultStrategy:
             shortfall = np.minimum(np.log(np.maximum(surrogate.placed_success(X), 1e-300)) - math.log(least), 0.0)
             return -(mean + deviation) / unit + 1e3 * shortfall
 
-        effort = Effort(starts=6, iterations=40, evaluations=120, precision=1e-10)
-
-        def allowed(X: Array) -> NDArray[np.bool_]:
+        def allowed(X: Array) -> Bools:
             return surrogate.placed_success(X) >= least
 
+        found = maximise(score, _differences(score), points, history.space, effort=_GUESS, allowed=allowed).point
         offered = np.array([not history.space.broken(trial.params) for trial in history.trials])
-        found = maximise(score, _differences(score), points, rounding, effort=effort, allowed=allowed)
-        seen = best_trial(history, allowed(history.points) & offered)
-        if seen is not None and surrogate.objective.noise_share() < _NOISY:
-            mean, deviation = surrogate.moments(found.point[None])
-            if float(mean[0] + deviation[0]) >= seen[0]:
-                return Guess(history.points[seen[1]], True)
-        return Guess(found.point, True)
+        usable = allowed(history.points) & offered & ~history.failed
+        held = [(cost, i) for i, cost in enumerate(history.costs) if cost is not None and usable[i]]
+        if held and surrogate.objective.noise_share() < _NOISY:
+            (mean,), (deviation,) = surrogate.moments(found[None])
+            lowest, trial = min(held)
+            if mean + deviation >= lowest:
+                return Guess(history.points[trial], True)
+        return Guess(found, True)
 
 
-def best_trial(history: History, allowed: NDArray[np.bool_]) -> tuple[float, int] | None:
-    """The lowest cost of a trial that did not fail, among those allowed, and its number; None if there is none."""
-    usable = allowed & ~history.failed
-    held = [(cost, i) for i, cost in enumerate(history.costs) if cost is not None and usable[i]]
-    return min(held) if held else None
+def _crash_reasons(history: History) -> list[str]:
+    return [trial.reason for trial in history.trials if trial.crashed]
 
 
 def _differences(score: Callable[[Array], Array], step: float = 1e-5) -> Callable[[Array], tuple[Array, Array]]:
@@ -135,16 +148,12 @@ class GainScore:
     """
 
     history: History
-    known: Averaged
+    known: Averaged[Output]
     numbers: Numbers
     mode: str = "gain"
 
     @cached_property
-    def rounding(self) -> Rounding:
-        return Rounding(self.history.space)
-
-    @cached_property
-    def surrogate(self) -> Averaged:
+    def surrogate(self) -> Averaged[Output]:
         """The models with pending trials believed to end as expected."""
         return self.known.believing(self.history.pending_points)
 
@@ -152,7 +161,7 @@ class GainScore:
     def points(self) -> Array:
         """Points for a first look: all over the cube, and around the trials."""
         seed = int(self.history.generator().integers(2**31))
-        return _look(self.history, self.rounding, seed, self.history.options.raw)
+        return _look(self.history, seed, self.history.options.raw)
 
     @cached_property
     def price(self) -> float:
@@ -218,7 +227,7 @@ class GainScore:
         at, threshold = Moments.of(output.predictor(X)), output.thresholds
         others = self.surrogate.constraints_hold(X)
         gain = (self.units * expected_improvement(at, self.best, threshold)).sum(0) * others
-        held = (output.weights[:, None] * output.not_lapsed * held_probability(at, threshold)).sum(0) * others
+        held = (output.weights[:, None] * output.not_lapsed * np.exp(log_held(at, threshold))).sum(0) * others
         return gain, held
 
     def __call__(self, X: Array) -> Array:
@@ -238,16 +247,16 @@ class GainScore:
         kept = output.weights[:, None] * output.not_lapsed
         at = Moments.of(q)
         gain = np.maximum((units * expected_improvement(at, self.best, threshold)).sum(0), _NO_GAIN)
-        held = (kept * held_probability(at, threshold)).sum(0)
+        held = (kept * np.exp(log_held(at, threshold))).sum(0)
 
         def value(moved: Moments) -> Array:
             relative = expected_improvement(moved, self.best, threshold) / np.resize(gain, moved.mean.shape[-1])
-            return units * relative + self.price * kept * held_probability(moved, threshold)
+            return units * relative + self.price * kept * np.exp(log_held(moved, threshold))
 
         _, *slopes = with_slopes(value, q)
         return np.log(gain) - self.price * (1 - held), q.pull(*slopes)  # no success probability exceeds 1
 
-    def fresh(self, X: Array) -> NDArray[np.bool_]:
+    def fresh(self, X: Array) -> Bools:
         """Whether points are neither under way nor known to fail."""
         history = self.history
         taken = np.concatenate([history.points[history.failed], history.pending_points])
@@ -257,11 +266,7 @@ class GainScore:
         return np.asarray(gaps.min(-1) > _SAME**2)
 
 
-def _look(history: History, rounding: Rounding, seed: int, raw: int) -> Array:
+def _look(history: History, seed: int, raw: int) -> Array:
     """Quasi-random points, the trials, and points near and far around them; of many trials around the best."""
-    order = sorted(range(len(history.trials)), key=lambda i: _rank(history.costs[i]))
-    return look(history, rounding, seed, raw, history.points[order[:_NEAR]])
-
-
-def _rank(cost: float | None) -> float:
-    return math.inf if cost is None else cost
+    costs = [math.inf if cost is None else cost for cost in history.costs]
+    return look(history, seed, raw, history.points[np.argsort(costs, kind="stable")[:_NEAR]])

@@ -7,7 +7,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from crashbo.strategies.paper.model import PaperModels
+from crashbo.strategies.averaged import Averaged
+from crashbo.strategies.paper.model import GPCR
 from crashbo.strategies.paper.score import PaperScore, log_mes
 from tests.strategies.paper.models import simulation1, simulation2
 
@@ -44,13 +45,13 @@ def test_derivatives_by_moments():
     assert by_deviation == pytest.approx((ahead - behind) / (2 * step), rel=1e-5)
 
 
-def models() -> PaperModels:
+def models() -> Averaged[GPCR]:
     objective, constraint = simulation2()
-    return PaperModels(objective, {"g": constraint})
+    return Averaged(objective, {"g": constraint})
 
 
-def crashing() -> PaperModels:
-    return PaperModels(simulation1(), {})
+def crashing() -> Averaged[GPCR]:
+    return Averaged(simulation1(), {})
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from crashbo.outcome import Trial
 from crashbo.problems import SYNTHETIC
 from crashbo.space import Space
 from crashbo.strategies.paper import PaperStrategy
-from crashbo.strategies.paper.strategy import Decision
 
 MODEL = FixedModel(0.25, 1.0)
 SQUARE = Space({"x1": (0.0, 1.0), "x2": (0.0, 1.0)})
@@ -148,7 +147,7 @@ def test_pending_trials_are_not_suggested_again():
     first = PaperStrategy().suggest(told).point
     busy = replace(told, pending=(SQUARE.decode(first),))
     assert np.linalg.norm(PaperStrategy().suggest(busy).point - first) > 0.05
-    assert Decision(busy, PaperStrategy().surrogate(busy)).models.moments(first[None])[1][0] < 0.05
+    assert PaperStrategy().score(busy).models.moments(first[None])[1][0] < 0.05
 
 
 def test_the_best_guess_is_the_lowest_mean_where_success_is_likely():

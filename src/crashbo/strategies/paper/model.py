@@ -1,26 +1,24 @@
 """A Gaussian process for classified regression, or a standard GP, of every output: one model instead of an average."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
 from crashbo.arrays import Array
 from crashbo.gp.inference import Posterior, condition_on_values, evidence_gradient, infer
 from crashbo.gp.rows import NOISE_FLOOR, Rows, joint_covariance
-from crashbo.history import History
 from crashbo.learning.average import Candidates, ModelSet
 from crashbo.learning.block import Block
 from crashbo.learning.map import find_mode
 from crashbo.learning.priors import log_normal, log_value_prior, usual_values, value_bounds
-from crashbo.learning.schedule import learning_size
 from crashbo.learning.threshold import ThresholdEstimate, ThresholdRule, estimate_threshold, threshold_deviation
-from crashbo.learning.values import ValuePoint, fixed_values
+from crashbo.learning.values import ValuePoint
 from crashbo.learning.warp import Warp, make_warp
 from crashbo.numbers import NUMBERS
-from crashbo.strategies.averaged import Averaged, Memory, Output, output_block, trials_key
+from crashbo.strategies.averaged import Output
 from crashbo.strategies.base import Limit
 
 _HYPERPRIOR = (0.0, 5.0)  # of the threshold, on standardised values: wide
@@ -69,7 +67,7 @@ class GPCR(Output):
     def _spread(self) -> float:
         return threshold_deviation(self.posterior.given, self.posterior.rows.sign, self.rule, self.estimate)
 
-    def believing(self, X: Array) -> "GPCR":
+    def believing(self, X: Array) -> Self:
         """This model with points under way that return their mean; the threshold stays."""
         if not len(X):
             return self
@@ -145,48 +143,3 @@ def log_evidence(block: Block, rows: Rows, logs: Array, threshold: float) -> tup
     gradient[-1] /= scale
     gradient[-3] -= 0.5 * threshold * gradient[-1] if gradient[-1] else 0.0
     return float(posterior.log_evidence[0]), gradient
-
-
-@dataclass(frozen=True)
-class PaperModels(Averaged):
-    """A GPCR, or a standard GP, of every output."""
-
-    objective: GPCR
-    constraints: Mapping[str, GPCR]
-
-
-def model_output(history: History, output: str, memory: Memory) -> GPCR | None:
-    """Fit one output, a pure function of the trials; None while nothing was seen of it."""
-    block = paper_block(history, output)
-    if block is None:
-        return None
-    key = trials_key(history, output, "paper")
-    return memory.once(key, lambda: fit(block, _point(history, output, block, memory)))
-
-
-def paper_block(history: History, output: str) -> Block | None:
-    """The trials of one output, which absorbs its failures; None while nothing was seen of it.
-
-    The objective is a GPCR if it ever crashed or if nothing else can fail, else a standard GP (case 3). Values on both
-    sides of a known limit say all that labels would: then only trials without a value have a label.
-    """
-    block = output_block(history, output, absorbed=True)
-    if block is None or block.threshold is None or (block.values > block.threshold).any():
-        return block
-    return replace(block, below=block.value_point)
-
-
-def _point(history: History, output: str, block: Block, memory: Memory) -> ValuePoint:
-    """Fixed hyperparameters, or those learned from as many of the first trials as the schedule says."""
-    if block.fixed is not None:
-        return fixed_values(block)
-    early = history.first(learning_size(len(history.trials)))
-    before = paper_block(early, output)
-    if before is None or _kind(before) != _kind(block):
-        return learn(block)
-    return memory.once(trials_key(early, output, "paper learned"), lambda: learn(before))
-
-
-def _kind(block: Block) -> tuple[int, bool]:
-    """Trials of one kind have the same hyperparameters."""
-    return block.margins, bool(len(block.values))

@@ -9,8 +9,10 @@ from scipy.special import logsumexp
 from crashbo.arrays import Array
 from crashbo.gp.prediction import Prediction
 from crashbo.gp.truncation import log_information, truncation
-from crashbo.strategies.averaged import Output
-from crashbo.strategies.paper.model import PaperModels
+from crashbo.space import Space
+from crashbo.strategies.averaged import Averaged, Output
+from crashbo.strategies.maximise import Effort, Maximum, maximise
+from crashbo.strategies.paper.model import GPCR
 
 _CERTAIN = 1e3  # standard deviations below a limit beyond which nothing changes
 
@@ -50,7 +52,7 @@ class PaperScore:
     The objective's own crashes are absorbed by its model; mES is not multiplied with their probability.
     """
 
-    models: PaperModels  # with pending trials believed to return their mean
+    models: Averaged[GPCR]  # with pending trials believed to return their mean
     mode: str = "success"  # "mes", "mesco", or "success"
     minima: Array | None = None  # S, samples of the minimum, constrained for mESCO; None while success alone counts
 
@@ -83,6 +85,10 @@ class PaperScore:
             held = one.predictor(X)
             value, gradient = value + one.log_held(held)[0], gradient + log_success_slope(one, held)
         return value, gradient
+
+    def maximum(self, points: Array, space: Space, effort: Effort) -> Maximum:
+        """The highest log score, searched from `points`."""
+        return maximise(self.log, self.with_slope, points, space, effort=effort)
 
     def _information(self, q: Prediction, minima: Array) -> tuple[Array, Array, Array]:
         return log_mes(q.mean[0, 0], np.sqrt(q.variance[0, 0]), minima)

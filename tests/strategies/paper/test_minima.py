@@ -1,12 +1,13 @@
 """Samples of the minimum: exact draws, stopping rules, and their distribution against a grid."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-import crashbo.strategies.paper.virtual as module
-from crashbo.strategies.paper.pathwise import PathwiseMinimum, draw_paths
-from crashbo.strategies.paper.virtual import VirtualFunction, VirtualMinimum
+import crashbo.strategies.paper.minima as module
+from crashbo.strategies.paper.minima import VirtualFunction, draw_paths, pathwise_minima, virtual_minima
 from tests.strategies.paper.models import example1, grid_minima, joint, simulation1, simulation2
 
 
@@ -50,21 +51,30 @@ def test_an_evaluation_asked_for_twice_differs_by_its_noise_only():
 def test_no_search_exceeds_its_evaluations(monkeypatch, starts, evaluations):
     asked = []
     reveal = module._Search._reveal
-    monkeypatch.setattr(module._Search, "_reveal", lambda self, X: asked.append(len(X)) or reveal(self, X))
+
+    def counted(self, X):
+        found = reveal(self, X)  # ends the search where no evaluation is left
+        asked.append(len(X))
+        return found
+
+    monkeypatch.setattr(module._Search, "_reveal", counted)
     objective, constraint = simulation2()
     for seed in range(5):
         asked.clear()
-        VirtualMinimum(starts, evaluations)(objective, [constraint], 1, np.random.default_rng(seed), same)
+        rng, effort = np.random.default_rng(seed), {"starts": starts, "evaluations": evaluations}
+        virtual_minima(objective, [constraint], 1, rng, same, **effort)
         assert sum(asked[1:]) <= evaluations
     asked.clear()
-    VirtualMinimum(1, precision=10.0)(objective, [], 1, np.random.default_rng(0), same)
+    virtual_minima(objective, [], 1, np.random.default_rng(0), same, starts=1, precision=10.0)
     assert sum(asked[1:]) < 20  # the first step is short enough
 
 
 def test_a_sample_does_not_lie_above_the_trials():
     model = simulation1()
     lowest = model.models.block.values.min()
-    assert (drawn(VirtualMinimum(1), model, [], 5) < lowest + 0.06).all()  # four deviations of a value and its noise
+    assert (
+        drawn(partial(virtual_minima, starts=1), model, [], 5) < lowest + 0.06
+    ).all()  # four deviations of a value and its noise
 
 
 @pytest.mark.parametrize("constrained", [False, True])
@@ -72,10 +82,10 @@ def test_virtual_minima_have_nearly_the_distribution_on_a_grid(constrained):
     objective, constraint = simulation2() if constrained else (simulation1(), None)
     limits = [constraint] if constrained else []
     exact = grid_minima(objective, limits, 2000)
-    many = drawn(VirtualMinimum(), objective, limits, 20)
+    many = drawn(virtual_minima, objective, limits, 20)
     assert ks_2samp(many, exact).statistic < 0.17  # 0.10 is what 200 samples allow at 5 %
     assert abs(many.mean() - exact.mean()) < 0.25 * exact.std()
-    one = drawn(VirtualMinimum(1), objective, limits, 20)
+    one = drawn(partial(virtual_minima, starts=1), objective, limits, 20)
     assert one.mean() > exact.mean() + exact.std()  # as printed: one uniform start
 
 
@@ -85,7 +95,7 @@ def test_pathwise_minima_have_the_distribution_on_a_grid(constrained):
     limits = [constraint] if constrained else []
     exact = grid_minima(objective, limits, 2000)
     # Samples drawn together share their features, so that only few are drawn together here.
-    assert ks_2samp(drawn(PathwiseMinimum(), objective, limits, 150, count=4), exact).statistic < 0.07
+    assert ks_2samp(drawn(pathwise_minima, objective, limits, 150, count=4), exact).statistic < 0.07
 
 
 @pytest.mark.parametrize("model", [example1(), simulation1()])
@@ -98,7 +108,7 @@ def test_paths_have_the_posterior_moments(model):
     assert values.std(0) == pytest.approx(deviation, rel=0.1)
 
 
-@pytest.mark.parametrize("sampler", [VirtualMinimum(), PathwiseMinimum()])
+@pytest.mark.parametrize("sampler", [virtual_minima, pathwise_minima])
 def test_minima_repeat_with_the_seed_and_respect_rounding(sampler):
     objective, constraint = simulation2()
 
