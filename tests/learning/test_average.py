@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crashbo.learning.average import learn, weigh, weigh_all
+from crashbo.learning.average import learn, loosened, weigh, weigh_all
 from crashbo.numbers import NUMBERS
 from crashbo.options import FixedModel
 from crashbo.strategies.averaged import Output
@@ -114,6 +114,20 @@ def test_the_limit_of_a_constraint_lies_between_what_held_and_what_did_not():
     assert limit is not None
     assert value[value <= 1.2].max() - 0.02 < limit.value < value[value > 1.2].min() + 0.02
     assert 0 < limit.deviation < 0.1
+
+
+def test_a_limit_beyond_which_values_jump_is_stated_with_room_for_the_jump():
+    X = np.linspace(0.03, 0.97, 12)[:, None]
+    value = np.where(X[:, 0] < 0.7, np.square(X[:, 0]), 30 * X[:, 0])
+    block = make_block(X, value, value > 0.7, self_limited=True)
+    models = weigh(learn(block), block)
+    limit = Output(models).limit()
+    assert limit is not None
+    assert abs(limit.value - 0.7) < 2 * limit.deviation
+    _, deviations = models.limits()
+    searched = models.weights @ (models.posterior.at.mixing[:, 0, 0] * models.warps[0].scale * deviations[:, 0])
+    assert limit.deviation > 3 * searched  # what the search believes
+    assert np.isclose(loosened(models).weights.sum(), 1)
 
 
 def test_a_known_limit_stays_as_it_is():

@@ -12,6 +12,7 @@ from crashbo.errors import NumericalError
 from crashbo.gp.inference import Posterior, infer
 from crashbo.gp.rows import Hyperparameters, Rows
 from crashbo.learning.block import Block, Relations
+from crashbo.learning.priors import log_visible_share
 from crashbo.learning.values import ValuePoint, fixed_values, systematic, value_modes, value_points
 from crashbo.learning.warp import Warp
 from crashbo.numbers import NUMBERS, Numbers
@@ -180,6 +181,31 @@ def weigh(candidates: Candidates, block: Block, start: Array | None = None) -> M
         raise NumericalError("no hyperparameters give the trials a finite evidence.")
     total = float(logsumexp(log_weight))
     return ModelSet(block, candidates, posterior, np.exp(log_weight - total), total)
+
+
+def loosened(found: ModelSet, numbers: Numbers = NUMBERS) -> ModelSet:
+    """The same for a limit to be stated by: the margin may be the value, or no more than related to it.
+
+    Values beyond an unknown limit are never seen, and may grow faster there than those within it let expect. Models
+    whose margin is the value, by which the search goes, are then too sure of the limit. Half of the prior is theirs,
+    half that of the positive correlations in `numbers`, with a part of the margin's own that varies over the cube as
+    much as the value does.
+    """
+    related = [(rho, prior) for rho, prior in numbers.correlations if rho > 0]
+    related.append((1.0, sum(prior for _, prior in related)))
+    d, index = found.block.X.shape[-1], np.repeat(np.arange(len(found.weights)), len(related))
+    at, log_prior = found.posterior.at.select(index), found.candidates.log_prior[index]
+    rho, prior = np.tile(np.array(related), (len(found.weights), 1)).T
+    own = np.full((len(index), 1, d), math.exp(numbers.lengthscale[0]) * math.sqrt(d))
+    theta = np.log(np.concatenate([at.lengthscale[:, 0], np.square(at.mixing[:, :1, 0]), at.noise[:, :1]], -1))
+    block, (_, deviation) = replace(found.block, self_limited=False), _threshold_prior(found.block, numbers)
+    loose = block.hyperparameters(
+        theta, Relations(rho[:, None], own, at.lapse), at.threshold[:, 1:], deviation, at.kernel
+    )
+    shares = log_visible_share(np.log(at.lengthscale[:, 0]))[0] - log_visible_share(np.log(own[:, 0]))[0]
+    loose.mixing[:, 1, 1] *= np.exp(0.5 * shares)
+    warps = tuple(found.warps[i] for i in index.tolist())
+    return weigh(Candidates(loose, warps, log_prior + np.log(prior)), block)
 
 
 def _best(

@@ -1,6 +1,5 @@
 """Models of all outputs, averaged over their hyperparameters."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ from crashbo.errors import InputError
 from crashbo.gp.inference import infer
 from crashbo.gp.prediction import Prediction, Predictor
 from crashbo.history import OBJECTIVE, History
-from crashbo.learning.average import KnownSites, ModelSet
+from crashbo.learning.average import KnownSites, ModelSet, loosened
 from crashbo.learning.block import Block
 from crashbo.learning.reasons import Reasons
 from crashbo.learning.schedule import learning_size
@@ -79,20 +78,21 @@ class Output:
         block = self.models.block
         if block.threshold is not None:
             return Limit(block.threshold)
-        related = self.models.correlation[:, 0] > RELATED if block.margins else np.zeros(0, dtype=bool)
-        share = float(self.weights[related].sum()) if block.margins else 0.0
-        if share < 0.5 or not len(block.above) or not len(block.values):
+        if not block.margins or not len(block.above) or not len(block.values):
             return None
-        at, (means, spreads) = self.models.posterior.at, self.models.limits()
+        models = loosened(self.models) if block.self_limited else self.models
+        related = models.correlation[:, 0] > RELATED
+        share = float(models.weights[related].sum())
+        if share < 0.5:
+            return None
+        at, (means, spreads) = models.posterior.at, models.limits()
         scale = at.mixing[related, 0, 0] / at.mixing[related, 1, 0]
         z, spread = scale * means[related, 0], scale * spreads[related, 0]
-        warps = [warp for warp, used in zip(self.models.warps, related, strict=True) if used]
+        warps = [warp for warp, used in zip(models.warps, related, strict=True) if used]
         each = [warp.undo_moments(z[i : i + 1], spread[i : i + 1]) for i, warp in enumerate(warps)]
         values, deviations = (np.concatenate(one) for one in zip(*each, strict=True))
-        weights = self.weights[related] / share
-        mode = _mode(values, deviations, weights)
-        variance = float(weights @ (np.square(deviations) + np.square(values - mode)))
-        return Limit(mode, math.sqrt(variance))
+        weights = models.weights[related] / share
+        return Limit(_mode(values, deviations, weights), _deviation(values, deviations, weights))
 
     def noise_share(self) -> float:
         """Standard deviation of the noise, relative to the spread of the values."""
@@ -127,6 +127,14 @@ def _mode(means: Array, deviations: Array, weights: Array) -> float:
     wide = np.maximum(deviations, max(grid[1] - grid[0], 1e-300))[:, None]
     density = weights @ (np.exp(-0.5 * np.square((grid - means[:, None]) / wide)) / wide)
     return float(grid[density.argmax()])
+
+
+def _deviation(means: Array, deviations: Array, weights: Array) -> float:
+    """A quarter of the range of a mixture of Gaussians, `b` each, that has 95 % of its mass in the middle."""
+    grid = np.unique(means + np.linspace(-5.0, 5.0, 201)[:, None] * np.maximum(deviations, 1e-300))
+    below = weights @ ndtr((grid - means[:, None]) / np.maximum(deviations, 1e-300)[:, None])
+    low, high = np.interp([0.025, 0.975], below, grid)
+    return float(high - low) / 4
 
 
 @dataclass(frozen=True)

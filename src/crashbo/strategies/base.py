@@ -14,7 +14,8 @@ class Limit:
 
     Attributes:
         value: the known limit, or the most probable one.
-        deviation: standard deviation of the limit; 0 if it is known.
+        deviation: a quarter of the range that it lies in with a probability of 95 %, the standard deviation of a
+            Gaussian; 0 if it is known.
     """
 
     value: float
