@@ -202,6 +202,14 @@ def test_a_named_reason_with_a_place_is_put_in_words():
 def test_a_limit_is_put_in_words():
     assert describe_limit(Limit(12.3456, 0.789)) == "12.35 ± 0.79"
     assert describe_limit(Limit(80.0)) == "80"
+    assert describe_limit(Limit(8.937, 0.16, (7.94, 12.2))) == "8.937 ± 0.16 (95 %: 7.94 to 12.2)"
+
+
+def test_the_likely_range_of_a_limit():
+    assert Limit(2.0, 0.5).interval == (1.0, 3.0)
+    assert Limit(2.0, 0.5, (1.8, 4.0)).interval == (1.8, 4.0)
+    assert Limit(2.0, 0.5, (1.8, 4.0)).times(-1.0) == Limit(-2.0, 0.5, (-4.0, -1.8))
+    assert Limit(2.0, 0.5).times(-1.0) == Limit(-2.0, 0.5)
 
 
 def test_random_crashes_keep_nobody_away():
@@ -297,7 +305,7 @@ def test_maximising_mirrors_minimising():
     assert low.mean == -high.mean
     assert low.std == high.std
     assert low.success_probability == high.success_probability
-    mirrored = {name: Limit(-one.value, one.deviation) for name, one in maximiser.limits.items()}
+    mirrored = {name: one.times(-1.0) for name, one in maximiser.limits.items()}
     assert minimiser.limits == mirrored
 
 

@@ -127,7 +127,7 @@ class Optimizer(Ledger):
         said |= {OBJECTIVE} if any(trial.crashed for trial in history.trials) else set()
         found = surrogate.limits if said else {}
         return {
-            name: Limit(limit.value * history.sign, limit.deviation) if name == OBJECTIVE else limit
+            name: limit.times(history.sign) if name == OBJECTIVE else limit
             for name, limit in found.items()
             if name in said
         }

@@ -123,10 +123,12 @@ def test_a_limit_beyond_which_values_jump_is_stated_with_room_for_the_jump():
     models = weigh(learn(block), block)
     limit = Output(models).limit()
     assert limit is not None
-    assert abs(limit.value - 0.7) < 2 * limit.deviation
+    low, high = limit.interval
+    assert low <= 0.7 <= high
+    assert low >= value[value <= 0.7].max()  # a value that held is a fact
     _, deviations = models.limits()
     searched = models.weights @ (models.posterior.at.mixing[:, 0, 0] * models.warps[0].scale * deviations[:, 0])
-    assert limit.deviation > 3 * searched  # what the search believes
+    assert high - limit.value > 4 * searched  # what the search believes
     assert np.isclose(loosened(models).weights.sum(), 1)
 
 

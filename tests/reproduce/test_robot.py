@@ -26,7 +26,7 @@ RUN = Run(
     reasons={"pole fell": 1},
     recovered=1,
     first_success=2,
-    limits={"objective": {"value": 50.0, "deviation": 4.0}},
+    limits={"objective": {"value": 50.0, "deviation": 4.0, "low": 42.0, "high": 58.0}},
     limit_curves={"objective": [None, 2.5, 2.1, 50.0]},
     seconds_per_ask=0.1,
 )
@@ -144,15 +144,17 @@ def test_the_summary_has_what_readers_rely_on():
 
 
 def test_the_hidden_limit_stands_beside_the_learned_one():
-    limits = {"reach": {"value": 4.2, "deviation": 0.5}}
+    limits = {"reach": {"value": 4.2, "deviation": 0.5, "low": 3.2, "high": 5.2}}
     mixed = RobotReport("robot2d-mixed", "fixed", [replace(RUN, limits=limits)])
     assert mixed.summary()["hidden_limits"] == {"reach": 5.0}
     assert mixed.methods["paper"]["limits"]["reach"]["covering"] == 1
     assert (
-        "Limit of reach, paper's method: 4.2 ± 0 over 1 runs, each stated to ± 0.5; hidden 5, within two stated "
-        "deviations in 1 runs." in mixed.words()
+        "Limit of reach, paper's method: 4.2 ± 0 over 1 runs, each stated to ± 0.5; hidden 5, within the stated "
+        "range in 1 runs." in mixed.words()
     )
-    missed = replace(mixed, runs=[replace(RUN, limits={"reach": {"value": 3.9, "deviation": 0.5}})])
+    missed = replace(
+        mixed, runs=[replace(RUN, limits={"reach": {"value": 3.9, "deviation": 0.5, "low": 2.9, "high": 4.9}})]
+    )
     assert missed.methods["paper"]["limits"]["reach"]["covering"] == 0
 
 

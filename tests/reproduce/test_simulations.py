@@ -21,7 +21,7 @@ RUN = Run(
     feasible=True,
     crashes=1,
     first_success=2,
-    limits={"objective": {"value": 1.4, "deviation": 0.1}},
+    limits={"objective": {"value": 1.4, "deviation": 0.1, "low": 1.2, "high": 1.6}},
     limit_curves={"objective": [None, 1.0, 1.4]},
     seconds_per_ask=0.1,
 )

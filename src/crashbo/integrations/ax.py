@@ -213,7 +213,7 @@ class CrashBONode(ExternalGenerationNode):
         told = self._current()
         signs = {one.name: one.sign for one in told.problem.outputs}
         found = told.optimizer.limits
-        return {name: Limit(one.value * signs.get(name, 1.0), one.deviation) for name, one in found.items()}
+        return {name: one.times(signs.get(name, 1.0)) for name, one in found.items()}
 
     def _current(self) -> _Told:
         return _read(self.experiment, self._means(self.experiment.lookup_data()), self.settings)

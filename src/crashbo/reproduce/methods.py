@@ -97,23 +97,25 @@ class LimitCurves:
 
 
 def final_limits(optimizer: Optimizer) -> dict[str, dict[str, float]]:
-    """Value and standard deviation of all limits, ready for JSON."""
-    return {name: {"value": one.value, "deviation": one.deviation} for name, one in optimizer.limits.items()}
+    """Value, deviation and likely range of all limits, ready for JSON."""
+    return {
+        name: {"value": one.value, "deviation": one.deviation, "low": one.interval[0], "high": one.interval[1]}
+        for name, one in optimizer.limits.items()
+    }
 
 
 def limit_statistics(runs: Sequence[Any], true: Mapping[str, float]) -> dict[str, dict[str, float]]:
     """Per output: mean and deviation of the limits over runs, mean of the deviations stated, and in how many runs.
 
-    Where the true limit is known, also in how many runs it lies within two stated deviations.
+    Where the true limit is known, also in how many runs it lies within the range stated, that of 95 % probability.
     """
     found = {}
     for name in sorted({name for run in runs for name in run.limits}):
-        values = [run.limits[name]["value"] for run in runs if name in run.limits]
-        stated = [run.limits[name]["deviation"] for run in runs if name in run.limits]
-        found[name] = {**spread(values), "stated_deviation": statistics.mean(stated), "runs": len(values)}
+        limits = [run.limits[name] for run in runs if name in run.limits]
+        stated = statistics.mean(one["deviation"] for one in limits)
+        found[name] = {**spread([one["value"] for one in limits]), "stated_deviation": stated, "runs": len(limits)}
         if name in true:
-            pairs = zip(values, stated, strict=True)
-            found[name]["covering"] = sum(abs(value - true[name]) <= 2 * std for value, std in pairs)
+            found[name]["covering"] = sum(one["low"] <= true[name] <= one["high"] for one in limits)
     return found
 
 
@@ -158,7 +160,7 @@ def limit_lines(columns: Mapping[str, Mapping[str, Any]], true: Mapping[str, flo
     lines = []
     for title, one in columns.items():
         for name, limit in one["limits"].items():
-            within = f", within two stated deviations in {limit['covering']} runs" if name in true else ""
+            within = f", within the stated range in {limit['covering']} runs" if name in true else ""
             truth = f"; {word} {true[name]:g}{within}" if name in true else ""
             lines.append(
                 f"Limit of {name}, {title}: {limit['mean']:.4g} ± {limit['std']:.2g} over {limit['runs']} runs, each "

@@ -1,7 +1,8 @@
 """Models of all outputs, averaged over their hyperparameters."""
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, Self, TypeVar
@@ -92,7 +93,10 @@ class Output:
         each = [warp.undo_moments(z[i : i + 1], spread[i : i + 1]) for i, warp in enumerate(warps)]
         values, deviations = (np.concatenate(one) for one in zip(*each, strict=True))
         weights = models.weights[related] / share
-        return Limit(_mode(values, deviations, weights), _deviation(values, deviations, weights))
+        lowest, low, high, highest = _quantiles(values, deviations, weights, (0.025, 0.16, 0.84, 0.975))
+        held = float(block.values.max()) if block.self_limited else -math.inf  # no limit lies below a value that held
+        mode = max(_mode(values, deviations, weights), held)
+        return Limit(mode, (high - low) / 2, (max(lowest, held), max(highest, held)))
 
     def noise_share(self) -> float:
         """Standard deviation of the noise, relative to the spread of the values."""
@@ -129,12 +133,11 @@ def _mode(means: Array, deviations: Array, weights: Array) -> float:
     return float(grid[density.argmax()])
 
 
-def _deviation(means: Array, deviations: Array, weights: Array) -> float:
-    """A quarter of the range of a mixture of Gaussians, `b` each, that has 95 % of its mass in the middle."""
-    grid = np.unique(means + np.linspace(-5.0, 5.0, 201)[:, None] * np.maximum(deviations, 1e-300))
+def _quantiles(means: Array, deviations: Array, weights: Array, shares: Sequence[float]) -> list[float]:
+    """Below which given shares of a mixture of Gaussians lie, `b` each; to a twentieth of the deviations."""
+    grid = np.unique(means + np.linspace(-5.0, 5.0, 201)[:, None] * deviations)
     below = weights @ ndtr((grid - means[:, None]) / np.maximum(deviations, 1e-300)[:, None])
-    low, high = np.interp([0.025, 0.975], below, grid)
-    return float(high - low) / 4
+    return np.interp(shares, below, grid).tolist()
 
 
 @dataclass(frozen=True)

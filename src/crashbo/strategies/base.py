@@ -14,12 +14,25 @@ class Limit:
 
     Attributes:
         value: the known limit, or the most probable one.
-        deviation: a quarter of the range that it lies in with a probability of 95 %, the standard deviation of a
-            Gaussian; 0 if it is known.
+        deviation: half of the range in which it lies with a probability of 68 %, the standard deviation of a Gaussian;
+            0 if it is known.
+        range: in which it lies with a probability of 95 %; None: two deviations to both sides.
     """
 
     value: float
     deviation: float = 0.0
+    range: tuple[float, float] | None = None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Lowest and highest limit that are still likely, with a probability of 95 % between them."""
+        return self.range or (self.value - 2 * self.deviation, self.value + 2 * self.deviation)
+
+    def times(self, sign: float) -> "Limit":
+        """The same limit of an output that is multiplied with 1 or -1."""
+        if sign > 0 or self.range is None:
+            return Limit(sign * self.value, self.deviation, self.range)
+        return Limit(-self.value, self.deviation, (-self.range[1], -self.range[0]))
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,10 @@ def describe_relation(relation: Relation | None, direction: str = "minimize") ->
 
 def describe_limit(limit: Limit) -> str:
     """A limit with its standard deviation, unless it is known."""
-    return f"{limit.value:.4g} ± {limit.deviation:.2g}" if limit.deviation else f"{limit.value:.4g}"
+    if not limit.deviation:
+        return f"{limit.value:.4g}"
+    likely = "" if limit.range is None else " (95 %: {:.3g} to {:.3g})".format(*limit.range)
+    return f"{limit.value:.4g} ± {limit.deviation:.2g}{likely}"
 
 
 def describe_places(surrogate: Surrogate, space: Space, direction: str = "minimize") -> list[str]:
