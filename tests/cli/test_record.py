@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Call
 
 FORBIDDEN = ("torch", "botorch", "gpytorch", "matplotlib", "scipy", "alembic")
-FORBIDDEN_WHEN_ASKING = (*("torch", "matplotlib", "plotly", "pandas", "alembic", "scipy.stats"),)
+FORBIDDEN_WHEN_ASKING = ("torch", "matplotlib", "plotly", "pandas", "alembic", "scipy.stats", "rich")
 
 
 def trials(call: Call) -> list[dict[str, object]]:
@@ -193,7 +193,7 @@ def test_asking_imports_neither_torch_nor_drawing(call: Call, tmp_path: Path) ->
     for number in range(12):  # beyond the initial trials: the models are asked
         call("ask")
         call("tell", number, (number - 5) ** 2) if number % 4 else call("crash", number)
-    ran = light(tmp_path, "ask", "--json", heavy=FORBIDDEN_WHEN_ASKING)
+    ran = light(tmp_path, "ask", "--json", "--storage", "crashbo.db", heavy=FORBIDDEN_WHEN_ASKING)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["why"] != "initial"
     assert ran.stderr.splitlines()[-1] == "[]"

@@ -140,8 +140,7 @@ def open_study(place: Place, *, quick: bool = False) -> Study:
 def _opened(place: Place, quick: bool) -> Study:
     storage = open_storage(place, quick=quick)
     with storage_errors(place):
-        place = place if place.study else replace(place, study=only_study(place, storage))
-        inner = load(storage, place.study, place)
+        place, inner = _loaded(place, storage)
         if len(inner.directions) != 1:
             raise InputError(
                 f"`study` must have one objective; {place.study!r} has {len(inner.directions)}. Combine them into one "
@@ -151,6 +150,16 @@ def _opened(place: Place, quick: bool) -> Study:
         if definitions.FORMAT not in marks:
             return Study(place, inner, *plain.infer_definition(inner))
         return Study(place, inner, definitions.read(inner, marks))
+
+
+def _loaded(place: Place, storage: Any) -> tuple[Place, optuna.Study]:
+    """A study and its place with the name; if none was said, the one with the usual name is tried first."""
+    if not place.study:
+        usual = replace(place, study=DEFAULT_STUDY)
+        with contextlib.suppress(KeyError):
+            return usual, optuna.load_study(storage=storage, study_name=usual.study, sampler=_light_sampler())
+        place = replace(place, study=only_study(place, storage))
+    return place, load(storage, place.study, place)
 
 
 def load(storage: Any, name: str, place: Place | None = None) -> optuna.Study:
