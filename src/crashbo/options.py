@@ -53,8 +53,7 @@ class Options:
         risk: share of the trials suggested by the model that may fail. Each failure raises the price of a crash, each
             success lowers it, so that the share of failures tends to this; 1 accepts every risk that seems worth it.
         crash_budget: how many trials may fail in the whole run, including the initial ones; None: no limit. This is
-            not a guarantee: a point that looked safe can still crash. With a budget, the initial trials end at the
-            first success.
+            not a guarantee: a point that looked safe can still crash.
         n_trials: how many trials the run will have, if known. The crash budget is spread over the trials left, and the
             last trials take less risk.
         crashes: what a crash says about the cost. "absorb": it is a high cost, as in the paper; "separate": nothing;
