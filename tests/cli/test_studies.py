@@ -148,7 +148,7 @@ def test_the_model_suggests_and_gives_the_best_guess(call: Call) -> None:
     assert told["counts"] == {"finished": 3, "crashed": 1, "pending": 1, "pruned": 0, "ignored": 0, "failed": 1}
     assert told["best_trial"] == 1
     assert told["learned_thresholds"] == {"reach": 2.0}
-    assert told["limits"] == {"reach": {"value": 2.0, "deviation": 0.0}}
+    assert told["limits"] == {"reach": {"value": 2.0, "deviation": 0.0, "range": None}}
     assert told["relation"]["high"] + told["relation"]["unrelated"] + told["relation"]["low"] > 0.9
 
 

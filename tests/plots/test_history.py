@@ -37,10 +37,10 @@ def test_few_fits_are_spread_evenly_and_the_last_trial_is_one(two):
 
 def test_looking_back_changes_nothing(two):
     before = two.limits
-    memory = two.strategy.memory
-    kept = dict(memory._kept)
+    strategy = two.strategy
+    kept = dict(strategy._kept)
     history.thresholds(two)
-    assert memory._kept == kept  # what the optimizer has learned is still there
+    assert strategy._kept == kept  # what the optimizer has learned is still there
     assert two.limits == before
 
 

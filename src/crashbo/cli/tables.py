@@ -69,7 +69,7 @@ def best_words(definition: Definition, outlook: "Outlook", seen: Record | None) 
     if outlook.limits:
         given = {one.name for one in definition.constraints if one.threshold is not None}
         learned = {name: "" if name in given else " (learned)" for name in outlook.limits}
-        limits = [f"{name} {describe_limit(one)}{learned[name]}" for name, one in outlook.limits.items()]
+        limits = [f"{name}{learned[name]} {describe_limit(one)}" for name, one in outlook.limits.items()]
         lines.append(f"Limits: {', '.join(limits)}")
     if outlook.relation is not None:
         lines.append(outlook.crash_relation)
