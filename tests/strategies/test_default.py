@@ -134,6 +134,15 @@ def test_discrete_parameters_are_rounded_before_they_are_modelled():
     assert min(trial.objective for trial in optimizer.trials if trial.objective is not None) < 0.5
 
 
+def test_a_budget_ends_the_design_with_the_first_success():
+    optimizer = Optimizer(SQUARE, options=Options(crash_budget=2))
+    assert optimizer.ask().why.mode == "initial"
+    optimizer.tell({"x": 0.9, "y": 0.9}, CRASHED)
+    assert optimizer.ask().why.mode == "initial"
+    optimizer.tell({"x": 0.3, "y": 0.4}, 1.0)
+    assert optimizer.ask().why.mode == "gain"
+
+
 def test_a_budget_of_nothing_needs_a_known_success():
     with pytest.raises(InputError, match=r"`crash_budget` must leave room for a crash.*initial_points"):
         Optimizer(SQUARE, options=Options(crash_budget=0)).ask()

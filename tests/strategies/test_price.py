@@ -1,5 +1,7 @@
 """The price of a crash: how it adapts to failures, to the share allowed, to budgets and to the end of a run."""
 
+import math
+
 import pytest
 
 from crashbo.numbers import NUMBERS
@@ -56,6 +58,13 @@ def test_bold_at_first_and_careful_in_the_end():
     early, late = price([OK] * 2, n_trials=20), price([OK] * 18, n_trials=20)
     assert early == pytest.approx(price([OK] * 2) * 0.2)
     assert late == pytest.approx(price([OK] * 18) * 1.8)
+
+
+def test_a_budget_is_spread_evenly_whenever_the_trials_end():
+    for count in (2, 18):
+        odds = (1 - (share := 2 / (40 - count))) / share
+        least = math.exp(NUMBERS.price_step * max(-share * count, NUMBERS.debts[0]))
+        assert price([OK] * count, crash_budget=2, n_trials=40) / odds >= 0.99 * NUMBERS.price_per_odds * least
 
 
 def test_a_long_row_is_soon_forgotten():

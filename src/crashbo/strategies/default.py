@@ -70,17 +70,17 @@ class DefaultStrategy(Modelling[Output, tuple[Candidates, Reasons]]):
     def _begins(self, history: History) -> bool:
         """Whether the quasi-random design goes on: at first, and while nothing has succeeded.
 
-        A budget that is spent ends it: from then on only what is known to succeed is worth a look.
+        A crash budget ends it with the first success: a design would spend the budget where nothing is to be gained.
         """
-        succeeded = not history.failed.all()
-        if budget_left(history.failed.tolist(), history.options) == 0:
-            if succeeded and len(history.trials):
-                return False
+        budgeted, succeeded = history.options.crash_budget is not None, not history.failed.all()
+        if budgeted and not succeeded and not budget_left(history.failed.tolist(), history.options):
             raise InputError(
                 f"`crash_budget` must leave room for a crash until a trial has succeeded; got "
                 f"{history.options.crash_budget}, and no trial has. Give a point that is known to succeed "
                 "(`initial_points`, or tell a trial of it), or a larger budget."
             )
+        if budgeted and succeeded:
+            return False
         made = len(history.trials) + len(history.pending)
         return made < initial_count(history) or all(trial.crashed for trial in history.trials)
 
@@ -173,10 +173,11 @@ class GainScore:
         Math: min(crash price, max_x (1 + log(gain(x) / largest gain)) / (1 - success(x)))
         """
         history = self.history
-        failed = history.failed.tolist()
-        start = max(initial_count(history), failed.index(False) if False in failed else 0)
+        failed, budgeted = history.failed.tolist(), history.options.crash_budget is not None
+        first = failed.index(False) if False in failed else 0
+        start = first if budgeted else max(initial_count(history), first)
         price = crash_price(failed, start, history.options, self.numbers)
-        if history.options.crash_budget is not None:
+        if budgeted:
             return price
         gain, success = self._first
         spread = spread_of(self.surrogate.objective.models.block.values)

@@ -15,9 +15,9 @@ def crash_price(failures: Sequence[bool], start: int, options: Options, numbers:
     It begins with the odds against a failure at the share allowed: `risk`, or what is left of a crash budget, if that
     is less. Every failure makes the next one dearer, every success cheaper, within bounds, so that the share of
     failures tends to the one allowed. Failures of the initial design, which is not the models' choice, count against a
-    budget alone. Where the number of trials is known, failures are cheap at first and dear in the end.
+    budget alone. Without a budget, failures are cheap at first and dear in the end where the number of trials is known.
 
-    Math: price = price_per_odds (1 - share) / share exp(step debt);  times 2 t / T at trial t of T
+    Math: price = price_per_odds (1 - share) / share exp(step debt);  times 2 t / T at trial t of T without a budget
         debt += failed - share after every trial, from 0, between the bounds `debts`
 
     Args:
@@ -33,7 +33,9 @@ def crash_price(failures: Sequence[bool], start: int, options: Options, numbers:
     for count in range(start, len(failures)):
         debt = min(max(debt + failures[count] - allowed_share(failures[:count], options), least), most)
     price = numbers.price_per_odds * (1 - share) / share * math.exp(numbers.price_step * debt)
-    return price if options.n_trials is None else price * min(2 * len(failures) / options.n_trials, 2.0)
+    if options.n_trials is None or options.crash_budget is not None:
+        return price
+    return price * min(2 * len(failures) / options.n_trials, 2.0)
 
 
 def budget_left(failures: Sequence[bool], options: Options) -> float:
