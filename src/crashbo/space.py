@@ -45,17 +45,17 @@ class Coordinates:
 
     def round(self, unit: Array) -> Array:
         """Move `... x (stop - start)` points to the encoding whose cell holds them."""
-        return self.spread(self.parameter.round(self.gather(unit)))
+        return self.spread(self.gather(unit))
 
     def spread(self, position: ArrayLike) -> Array:
-        """Return the coordinates `... x (stop - start)` of a parameter's positions in [0, 1]."""
+        """Return the encoding, `... x (stop - start)`, of the values at positions in [0, 1]."""
         positions = np.asarray(position, dtype=np.float64)[..., None]
-        if self.kind != "one-hot":
-            return positions
-        return np.asarray(np.arange(self.cells) == self.parameter.cells(positions), dtype=np.float64)
+        if self.kind == "one-hot":
+            return np.asarray(np.arange(self.cells) == self.parameter.cells(positions), dtype=np.float64)
+        return self.parameter.round(positions)
 
     def gather(self, unit: Array) -> Array:
-        """Return the positions in [0, 1] of points, the inverse of `spread`."""
+        """Return the positions in [0, 1] of points."""
         return self.parameter.middles(unit.argmax(-1)) if self.kind == "one-hot" else unit[..., 0]
 
 
@@ -180,36 +180,33 @@ class Space(Mapping[str, Parameter]):
             raise InputError(f"`unit` must have shape (..., {d}); got {shape}. Give a column per coordinate.")
         if not np.isfinite(points).all():
             raise InputError("`unit` must be finite; got NaN or infinity. Check where the points come from.")
-        points = points.clip(0.0, 1.0)
-        for block in self.coordinates:
-            points[..., block.start : block.stop] = block.round(points[..., block.start : block.stop])
-        return points
+        return self._spread(self._gather(points.clip(0.0, 1.0)))
 
     def inward(self, unit: Array) -> Array:
         """Return rounded points, `... x dimension`, moved to where all constraints between parameters hold."""
         if self._region is None:
             return unit
-        moved = self._region.inward(self._gather(unit.reshape(-1, self.dimension)))
-        return self.round(self._spread(moved)).reshape(unit.shape)
+        positions = self._gather(unit.reshape(-1, self.dimension))
+        return self._spread(self._region.inward(positions)).reshape(unit.shape)
 
     def spread(self, n: int, seed: int) -> Array:
         """Return about n points all over the part of the unit cube where all constraints hold, quasi-random."""
         if self._region is None:
             return sobol(n, self.dimension, seed)
-        return self.round(self._spread(self._region.spread(n, seed)))
+        return self._spread(self._region.spread(n, seed))
 
     def _gather(self, points: Array) -> Array:
-        """The positions of points, one column per parameter, `n x len(space)`; 0 for constants."""
-        positions, names = np.zeros((len(points), len(self))), list(self)
+        """The positions of points, one column per parameter, `... x len(space)`; 0 for constants."""
+        positions = np.zeros((*points.shape[:-1], len(self)))
         for block in self.coordinates:
-            positions[:, names.index(block.name)] = block.gather(points[:, block.start : block.stop])
+            positions[..., self.names.index(block.name)] = block.gather(points[..., block.start : block.stop])
         return positions
 
     def _spread(self, positions: Array) -> Array:
-        """The inverse of `_gather`."""
-        points, names = np.empty((len(positions), self.dimension)), list(self)
+        """The valid points at positions, `... x dimension`."""
+        points = np.empty((*positions.shape[:-1], self.dimension))
         for block in self.coordinates:
-            points[:, block.start : block.stop] = block.spread(positions[:, names.index(block.name)])
+            points[..., block.start : block.stop] = block.spread(positions[..., self.names.index(block.name)])
         return points
 
     def sample(self, n: int, rng: np.random.Generator) -> list[dict[str, Any]]:
