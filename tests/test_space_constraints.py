@@ -159,7 +159,7 @@ def test_long_sums_are_no_deep_expressions():
     assert len(space.broken(dict.fromkeys(names, 0.51))) == 1
     meant = "a * 2 - b / 4 + a * b - 3 ** b ** a % 2 // 1 + " * 20 + "(a - (b - a)) < 9"
     for a, b in np.random.default_rng(0).random((20, 2)):
-        found = Rule(meant, ("a", "b")).violation(Table(a=a, b=b))[0]
+        found = Rule(meant, ("a", "b")).violation(columns(a=a, b=b))[0]
         assert (found == 0) == eval(meant, {"a": float(a), "b": float(b)})
 
 
@@ -180,13 +180,9 @@ def test_what_cannot_be_computed_is_said():
         Space(SQUARE, [wrong])
 
 
-class Table:
+def columns(**values: Any) -> dict[str, Any]:
     """Columns for a rule."""
-
-    def __init__(self, **columns: Any) -> None:
-        self.columns = {name: np.atleast_1d(np.asarray(value)) for name, value in columns.items()}
-
-    rows: Any = ()
+    return {name: np.atleast_1d(np.asarray(value)) for name, value in values.items()}
 
 
 NUMBERS = st.floats(-5, 5).map(lambda one: round(one, 2))
@@ -219,13 +215,13 @@ def test_an_expression_means_what_python_means(expression, a, b):
     names |= {"log2": math.log2, "log10": math.log10}
     meant = eval(expression, {"__builtins__": {}}, names | {"a": a, "b": b})
     rule = Rule(expression, ("a", "b"))
-    assert (rule.violation(Table(a=a, b=b))[0] == 0) == meant
+    assert (rule.violation(columns(a=a, b=b))[0] == 0) == meant
 
 
 def test_a_violation_grows_with_the_distance():
     rule = Rule("a + b <= 1", ("a", "b"))
-    np.testing.assert_allclose(rule.violation(Table(a=[0.2, 0.8, 2.0], b=[0.2, 0.7, 1.0])), [0.0, 0.5, 2.0])
-    assert Rule("log(a) < 1", ("a",)).violation(Table(a=[-1.0]))[0] > 1e100
+    np.testing.assert_allclose(rule.violation(columns(a=[0.2, 0.8, 2.0], b=[0.2, 0.7, 1.0])), [0.0, 0.5, 2.0])
+    assert Rule("log(a) < 1", ("a",)).violation(columns(a=[-1.0]))[0] > 1e100
     assert str(Rule(len, ("a",))) == "len"
 
 

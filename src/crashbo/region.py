@@ -13,7 +13,7 @@ import numpy as np
 from crashbo.arrays import Array, Bools
 from crashbo.errors import InputError
 from crashbo.parameters import Categorical, Parameter, params_at
-from crashbo.rules import Rule, Table
+from crashbo.rules import Rule
 from crashbo.sobol import sobol
 
 _LISTED = 2**16  # points up to which a discrete space is gone through one by one
@@ -64,16 +64,15 @@ class Region:
 
     def broken(self, params: Mapping[str, Any]) -> list[str]:
         """The rules that params break, in words."""
-        table = Table({name: _column(one, [params[name]]) for name, one in self.parameters.items()}, [dict(params)])
-        return [str(rule) for rule in self.rules if rule.violation(table)[0] != 0]
+        columns = {name: _column(one, [params[name]]) for name, one in self.parameters.items()}
+        return [str(rule) for rule in self.rules if rule.violation(columns, [dict(params)])[0] != 0]
 
     def _violations(self, P: Array) -> Array:
         """How far positions are from satisfying each rule, `n x r`."""
         named = zip(self.parameters.items(), P.T, strict=True)
         columns = {name: _column(one, one.values(column)) for (name, one), column in named}
         rows = params_at(self.parameters, P) if any(callable(rule.source) for rule in self.rules) else []
-        found = [rule.violation(Table(columns, rows)) for rule in self.rules]
-        return np.minimum(np.stack(found, -1), 1e200)
+        return np.minimum(np.stack([rule.violation(columns, rows) for rule in self.rules], -1), 1e200)
 
     def _held(self, P: Array) -> Array:
         """Those of the positions where the rules hold."""

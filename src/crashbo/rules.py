@@ -6,8 +6,8 @@ Expressions are parsed, never evaluated as code: names of parameters, numbers, t
 
 import ast
 import operator
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from crashbo.arrays import Array
 from crashbo.errors import InputError
 
-Columns: TypeAlias = Mapping[str, NDArray[Any]]
+Columns: TypeAlias = Mapping[str, NDArray[Any]]  # values by parameter, numbers as floats
 
 _ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
@@ -46,13 +46,6 @@ _LONGEST = 2000  # characters of an expression
 _DEEPEST = 60  # levels of it, where a chain such as a + b - c is one
 
 
-class Table(NamedTuple):
-    """Params, a row each: by name, with numbers as floats, and as native values, which only functions need."""
-
-    columns: Columns
-    rows: list[dict[str, Any]]
-
-
 class Rule:
     """One constraint between parameters: an expression, or a function that says whether params are allowed."""
 
@@ -68,19 +61,22 @@ class Rule:
     def __str__(self) -> str:
         return self.source if isinstance(self.source, str) else getattr(self.source, "__name__", repr(self.source))
 
-    def violation(self, table: Table) -> Array:
-        """How far each row is from satisfying it, 0 where it does; refused if that cannot be computed."""
+    def violation(self, columns: Columns, rows: Sequence[dict[str, Any]] = ()) -> Array:
+        """How far params are from satisfying it, 0 where they do; refused if that cannot be computed.
+
+        They are given as columns, and for functions also as rows of native values.
+        """
         try:
             if self._tree is None:
-                return np.array([0.0 if self.source(row) else 1.0 for row in table.rows])
+                return np.array([0.0 if self.source(row) else 1.0 for row in rows])
             with np.errstate(all="ignore"):
-                found = np.asarray(self._distance(self._tree, True, table.columns), dtype=np.float64)
+                found = np.asarray(self._distance(self._tree, True, columns), dtype=np.float64)
         except InputError:
             raise
         except Exception as error:
             words = f"{str(self)!r} is not ({type(error).__name__}: {error})"
             raise InputError(f"`constraints` must be defined everywhere in the space; {words}.") from error
-        count = len(next(iter(table.columns.values())))
+        count = len(next(iter(columns.values())))
         return np.broadcast_to(np.where(np.isnan(found), 1e300, found), (count,))
 
     def _parsed(self, text: str) -> ast.expr:

@@ -24,8 +24,7 @@ _TYPES: dict[str, Any] = {one.__name__.lower(): one for one in (Float, Int, Cate
 class Coordinates:
     """The coordinates start, ..., stop - 1 of the unit cube and the parameter they stand for.
 
-    Kinds: "continuous"; "grid", cells of one width; "log-grid", cells of integers on a log scale; "one-hot", a choice
-    each.
+    Kinds: "continuous"; "grid" and "log-grid", a cell for each value; "one-hot", a coordinate for each choice.
     """
 
     name: str
