@@ -208,13 +208,17 @@ def test_log_integers_by_hand() -> None:
 
 def test_coordinates_describe_the_encoding(space: Space) -> None:
     assert space.coordinates == (
-        Coordinates("kp", "continuous", 0, 1),
-        Coordinates("kd", "continuous", 1, 2),
-        Coordinates("order", "grid", 2, 3, cells=4),
-        Coordinates("filter", "one-hot", 3, 6, cells=3),
+        Coordinates("kp", Float(0, 10), 0, 1),
+        Coordinates("kd", Float(1e-3, 1.0, log=True), 1, 2),
+        Coordinates("order", Int(1, 4), 2, 3),
+        Coordinates("filter", Categorical(["none", None, True]), 3, 6),
     )
+    assert [one.kind for one in space.coordinates] == ["continuous", "continuous", "grid", "one-hot"]
+    assert [one.cells for one in space.coordinates] == [0, 0, 4, 3]
     assert space.dimension == 6
-    assert Space({"n": Int(2, 9, log=True)}).coordinates == (Coordinates("n", "log-grid", 0, 1, cells=8, first=2),)
+    (logs,) = Space({"n": Int(2, 9, log=True)}).coordinates
+    assert logs == Coordinates("n", Int(2, 9, log=True), 0, 1)
+    assert (logs.kind, logs.cells) == ("log-grid", 8)
 
 
 def test_round_is_vectorised_and_leaves_its_input_alone(space: Space) -> None:

@@ -1,7 +1,9 @@
 """Known constraints between parameters: expressions, functions, thin sets; all that is offered satisfies them."""
 
+import copy
 import json
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -148,6 +150,19 @@ def test_expressions_are_no_code(expression, words):
     assert words in str(found.value)
 
 
+def test_long_sums_are_no_deep_expressions():
+    names = [f"weight_{i}" for i in range(120)]
+    space = Space(
+        dict.fromkeys(names, (0.0, 1.0)), [" + ".join(names) + " <= 60", "-".join(["weight_0"] * 200) + " < 0"]
+    )
+    assert space.broken(dict.fromkeys(names, 0.5)) == []
+    assert len(space.broken(dict.fromkeys(names, 0.51))) == 1
+    meant = "a * 2 - b / 4 + a * b - 3 ** b ** a % 2 // 1 + " * 20 + "(a - (b - a)) < 9"
+    for a, b in np.random.default_rng(0).random((20, 2)):
+        found = Rule(meant, ("a", "b")).violation(columns(a=a, b=b))[0]
+        assert (found == 0) == eval(meant, {"a": float(a), "b": float(b)})
+
+
 @pytest.mark.parametrize("constraints", ["a < 1", 3, [3], [None], {"a": 1}.items()])
 def test_constraints_are_a_list_of_expressions_or_functions(constraints):
     with pytest.raises(InputError, match=r"`constraints` must be (a list of )?expressions or functions; got"):
@@ -165,13 +180,9 @@ def test_what_cannot_be_computed_is_said():
         Space(SQUARE, [wrong])
 
 
-class Table:
+def columns(**values: Any) -> dict[str, Any]:
     """Columns for a rule."""
-
-    def __init__(self, **columns: Any) -> None:
-        self.columns = {name: np.atleast_1d(np.asarray(value)) for name, value in columns.items()}
-
-    rows: Any = ()
+    return {name: np.atleast_1d(np.asarray(value)) for name, value in values.items()}
 
 
 NUMBERS = st.floats(-5, 5).map(lambda one: round(one, 2))
@@ -204,13 +215,13 @@ def test_an_expression_means_what_python_means(expression, a, b):
     names |= {"log2": math.log2, "log10": math.log10}
     meant = eval(expression, {"__builtins__": {}}, names | {"a": a, "b": b})
     rule = Rule(expression, ("a", "b"))
-    assert (rule.violation(Table(a=a, b=b))[0] == 0) == meant
+    assert (rule.violation(columns(a=a, b=b))[0] == 0) == meant
 
 
 def test_a_violation_grows_with_the_distance():
     rule = Rule("a + b <= 1", ("a", "b"))
-    np.testing.assert_allclose(rule.violation(Table(a=[0.2, 0.8, 2.0], b=[0.2, 0.7, 1.0])), [0.0, 0.5, 2.0])
-    assert Rule("log(a) < 1", ("a",)).violation(Table(a=[-1.0]))[0] > 1e100
+    np.testing.assert_allclose(rule.violation(columns(a=[0.2, 0.8, 2.0], b=[0.2, 0.7, 1.0])), [0.0, 0.5, 2.0])
+    assert Rule("log(a) < 1", ("a",)).violation(columns(a=[-1.0]))[0] > 1e100
     assert str(Rule(len, ("a",))) == "len"
 
 
@@ -227,6 +238,20 @@ def test_constraints_belong_to_the_space():
     assert space.broken({"a": 0.7, "b": 0.7}) == ["a + b < 1"]
     assert Space.from_json(json.loads(json.dumps(space.to_json()))) == space
     assert "constraints" not in Space(SQUARE).to_json()
+
+
+def below_the_diagonal(params):
+    return params["a"] > params["b"]
+
+
+@pytest.mark.parametrize("constraints", [["a + b < 1", "0 < " + "+".join("a" * 400)], [below_the_diagonal, "a < 0.9"]])
+def test_a_space_with_constraints_can_be_pickled_and_copied(constraints):
+    space = Space(SQUARE, constraints)
+    for again in (pickle.loads(pickle.dumps(space)), copy.deepcopy(space)):
+        assert again == space
+        assert again.broken({"a": 0.0, "b": 0.5}) == space.broken({"a": 0.0, "b": 0.5}) != []
+        assert again.sobol(5, 0) == space.sobol(5, 0)
+        np.testing.assert_array_equal(again.inward(np.ones((1, 2))), space.inward(np.ones((1, 2))))
 
 
 def test_a_function_cannot_be_saved_and_that_is_said_before_the_first_trial(tmp_path):

@@ -5,10 +5,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crashbo.arrays import Array
 from crashbo.errors import InputError
@@ -20,8 +20,48 @@ _PLAIN = (bool, int, float, str, type(None))
 _LARGEST_INT = 2**40  # up to here double precision tells the cells of a grid apart
 
 
+class _Parameter:
+    """The maps between values and positions in [0, 1].
+
+    Values are a continuum, or have the numbers 0, 1, ..., size - 1 and own a cell each, all of the same width.
+    """
+
+    kind: Kind
+    """How the models see it."""
+    size: float
+    """The number of distinct values; infinity if continuous."""
+
+    def at(self, position: float) -> Any:
+        """Return the value at a position in [0, 1], the inverse of `locate`."""
+        return self.values(np.array([position])).tolist()[0]
+
+    def locate(self, value: Any) -> float:
+        """Return the position of a value in [0, 1]; if it owns a cell, inside of that."""
+        return float(self.positions([value])[0])
+
+    def values(self, positions: Array) -> NDArray[Any]:
+        """Return the values at `n` positions; `tolist` makes them native."""
+        raise NotImplementedError
+
+    def positions(self, values: Sequence[Any]) -> Array:
+        """Return the positions of `n` values."""
+        raise NotImplementedError
+
+    def cells(self, positions: Array) -> Array:
+        """Return the numbers of the values whose cells hold the positions."""
+        return np.minimum(np.floor(positions * self.size), self.size - 1)
+
+    def middles(self, cells: Array) -> Array:
+        """Return the positions of the values with these numbers."""
+        return (cells + 0.5) / self.size
+
+    def round(self, positions: Array) -> Array:
+        """Move positions to those of the values whose cells hold them; in a continuum they stay."""
+        return positions if self.size == math.inf else self.middles(self.cells(positions))
+
+
 @dataclass(frozen=True)
-class Float:
+class Float(_Parameter):
     """A real number in [low, high]; with `log` on a log scale, with `step` on the grid low, low + step, ...
 
     With low = high it is a constant. Converting a value to the unit cube and back changes it by rounding only: about
@@ -36,7 +76,6 @@ class Float:
     def __post_init__(self) -> None:
         low, high = real("low", self.low), real("high", self.high)
         step = None if self.step is None else real("step", self.step)
-        _set(self, low=low, high=high, step=step)
         _check_range(low, high, self.log, step)
         if not math.isfinite(high - low):
             raise InputError(f"`high` - `low` must be finite; got {low} and {high}. Narrow the range.")
@@ -44,49 +83,38 @@ class Float:
             raise InputError(f"`high` must exceed `low` by more than rounding; got {low} and {high}. Drop `log`.")
         if step is not None and max(abs(low), abs(high)) / step > _LARGEST_INT:
             raise InputError(f"`step` must be at least 2**-40 of the larger bound; got {step}. Drop it.")
-
-    @property
-    def kind(self) -> Kind:
-        """How the models see it."""
-        return "continuous" if self.step is None else "grid"
-
-    @cached_property
-    def size(self) -> float:
-        """The number of distinct values; infinity if continuous."""
-        if self.low == self.high:
-            return 1
-        return math.inf if self.step is None else int((_exact(self.high) - _exact(self.low)) // _exact(self.step)) + 1
+        size = math.inf if step is None else int((_exact(high) - _exact(low)) // _exact(step)) + 1
+        _set(self, low=low, high=high, step=step, size=1 if low == high else size)
+        _set(self, kind="continuous" if step is None else "grid")
 
     def check(self, name: str, value: object) -> float:
         """Return the value as a float of this range; refuse any other."""
         number = real(name, value)
         return float(_nearest(self, name, number, max(1e-12 * abs(number), 1e-8 * (self.step or 0.0))))
 
-    def locate(self, value: float) -> float:
-        """Return the position of a value in [0, 1]; a grid value lies in the middle of its cell."""
-        if self.size == 1:
-            return 0.5
-        if self.step is not None:
-            return (min(round((value - self.low) / self.step), self.size - 1) + 0.5) / self.size
+    def positions(self, values: Sequence[float]) -> Array:
+        low, high, numbers = self.low, self.high, np.asarray(values, dtype=np.float64)
+        if self.size < math.inf:
+            return self.middles(_steps(self, numbers))
         if self.log:
-            return (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
-        return (value - self.low) / (self.high - self.low)
+            low, high, numbers = math.log(low), math.log(high), np.log(numbers)
+        return (numbers - low) / (high - low)
 
-    def at(self, position: float) -> float:
-        """Return the value at a position in [0, 1], the inverse of `locate`."""
+    def values(self, positions: Array) -> Array:
+        low, high = self.low, self.high
         if self.step is not None:  # in decimal arithmetic 0 + 3 * 0.1 is 0.3
-            return float(_exact(self.low) + cell_of(position, int(self.size)) * _exact(self.step))
-        if position in (0.0, 1.0):
-            return self.high if position else self.low
+            cells, back = np.unique(self.cells(positions), return_inverse=True)
+            return np.array([float(_exact(low) + int(cell) * _exact(self.step)) for cell in cells])[back]
         if self.log:
-            value = math.exp((1 - position) * math.log(self.low) + position * math.log(self.high))
+            values = np.exp((1 - positions) * math.log(low) + positions * math.log(high))
         else:
-            value = self.low + position * (self.high - self.low)
-        return min(max(value, self.low), self.high)
+            values = low + positions * (high - low)
+        values[positions == 0.0], values[positions == 1.0] = low, high
+        return np.clip(values, low, high)
 
 
 @dataclass(frozen=True)
-class Int:
+class Int(_Parameter):
     """An integer among low, low + step, ... up to high; with `log` on a log scale. With low = high it is a constant.
 
     Each integer k has a cell of [0, 1]: all cells have the same width, or on a log scale reach from log(k - 1/2) to
@@ -100,49 +128,47 @@ class Int:
 
     def __post_init__(self) -> None:
         low, high, step = integer("low", self.low), integer("high", self.high), integer("step", self.step)
-        _set(self, low=low, high=high, step=step)
         _check_range(low, high, self.log, None if step == 1 else step)
         if max(-low, high) > _LARGEST_INT:
             raise InputError(f"`low` and `high` must lie within 2**40 of zero; got {low} and {high}. Use a Float.")
-
-    @property
-    def kind(self) -> Kind:
-        """How the models see it."""
-        return "log-grid" if self.log else "grid"
-
-    @property
-    def size(self) -> int:
-        """The number of distinct values."""
-        return (self.high - self.low) // self.step + 1
+        _set(self, low=low, high=high, step=step, size=(high - low) // step + 1)
+        _set(self, kind="log-grid" if self.log else "grid")
 
     def check(self, name: str, value: object) -> int:
         """Return the value as an int of this range; refuse any other."""
         return int(_nearest(self, name, integer(name, value), 0.0))
 
-    def locate(self, value: int) -> float:
-        """Return the position of a value in [0, 1], inside its cell."""
-        if self.log:
-            start, width = log_cells(self.low, self.size)
-            return (math.log(value) - start) / width
-        return (min(round((value - self.low) / self.step), self.size - 1) + 0.5) / self.size
+    def positions(self, values: Sequence[int]) -> Array:
+        return self.middles(_steps(self, np.asarray(values, dtype=np.float64)))
 
-    def at(self, position: float) -> int:
-        """Return the value whose cell holds a position in [0, 1]."""
-        if self.log:
-            start, width = log_cells(self.low, self.size)
-            return min(max(round(math.exp(start + position * width)), self.low), self.high)
-        return self.low + self.step * cell_of(position, self.size)
+    def values(self, positions: Array) -> NDArray[np.int64]:
+        return (self.low + self.step * self.cells(positions)).astype(np.int64)
+
+    def cells(self, positions: Array) -> Array:
+        if not self.log:
+            return super().cells(positions)
+        start, width = self._logs()
+        return np.clip(np.rint(np.exp(start + positions * width)), self.low, self.high) - self.low
+
+    def middles(self, cells: Array) -> Array:
+        if not self.log:
+            return super().middles(cells)
+        start, width = self._logs()
+        return (np.log(self.low + cells) - start) / width
+
+    def _logs(self) -> tuple[float, float]:
+        """Start and width of the range on a log scale."""
+        start = math.log(self.low - 0.5)
+        return start, math.log(self.high + 0.5) - start
 
 
 @dataclass(frozen=True)
-class Categorical:
+class Categorical(_Parameter):
     """One of several unordered choices: None, bools, numbers or strings. A single choice is a constant.
 
     Numbers are compared by value, but differ from bools: 1 and 1.0 are the same choice, 1 and True are not.
     """
 
-    kind: ClassVar[Kind] = "one-hot"
-    """How the models see it."""
     choices: Sequence[Value]
     _keys: tuple[tuple[bool, Value], ...] = field(init=False, repr=False)
 
@@ -157,12 +183,7 @@ class Categorical:
         keys = tuple(_key(choice) for choice in choices)
         if len(set(keys)) < len(keys):
             raise InputError(f"`choices` must be unique; got {list(choices)}. Remove the repeated ones.")
-        _set(self, choices=choices, _keys=keys)
-
-    @property
-    def size(self) -> int:
-        """The number of choices."""
-        return len(self.choices)
+        _set(self, choices=choices, _keys=keys, kind="one-hot", size=len(choices))
 
     def check(self, name: str, value: object) -> Value:
         """Return the choice equal to the value; refuse any other."""
@@ -171,13 +192,11 @@ class Categorical:
             raise InputError(f"`{name}` must be one of {list(self.choices)}; got {value!r}. Pick a listed choice.")
         return self.choices[self._keys.index(_key(choice))]
 
-    def locate(self, value: Value) -> float:
-        """Return the middle of the choice's cell, where the cells share [0, 1] evenly."""
-        return (self._keys.index(_key(value)) + 0.5) / self.size
+    def positions(self, values: Sequence[Value]) -> Array:
+        return self.middles(np.array([self._keys.index(_key(value)) for value in values]))
 
-    def at(self, position: float) -> Value:
-        """Return the choice whose cell holds a position in [0, 1]."""
-        return self.choices[cell_of(position, self.size)]
+    def values(self, positions: Array) -> NDArray[Any]:
+        return np.array(self.choices, dtype=object)[self.cells(positions).astype(int)]
 
 
 Parameter: TypeAlias = Float | Int | Categorical
@@ -185,8 +204,8 @@ Parameter: TypeAlias = Float | Int | Categorical
 
 def params_at(parameters: Mapping[str, Parameter], positions: Array) -> list[dict[str, Any]]:
     """Return the values of all parameters at positions, `n x len(parameters)`."""
-    named = list(parameters.items())
-    return [{name: one.at(at) for (name, one), at in zip(named, row, strict=True)} for row in positions.tolist()]
+    columns = [one.values(column).tolist() for one, column in zip(parameters.values(), positions.T, strict=True)]
+    return [dict(zip(parameters, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _set(instance: object, **attributes: object) -> None:
@@ -239,7 +258,7 @@ def _nearest(parameter: Float | Int, name: str, value: float, tolerance: float) 
     low, high, step = parameter.low, parameter.high, parameter.step
     if not low <= value <= high:
         raise InputError(f"`{name}` must lie in [{low}, {high}]; got {value}. Stay inside, or widen the space.")
-    nearest = value if step is None else parameter.at(parameter.locate(value))  # type: ignore[arg-type]
+    nearest = value if step is None else parameter.at(parameter.locate(value))
     if abs(value - nearest) > tolerance:
         raise InputError(f"`{name}` must be {low} plus a multiple of {step}; got {value}. The nearest is {nearest}.")
     return nearest
@@ -249,17 +268,6 @@ def _exact(value: float) -> Decimal:
     return Decimal(repr(value))
 
 
-def cell_of(position: float, cells: int) -> int:
-    """Return which of the cells that share [0, 1] evenly holds the position."""
-    return min(int(position * cells), cells - 1)
-
-
-def cells_of(positions: Array, cells: float | Array) -> Array:
-    """The same for arrays."""
-    return np.minimum(np.floor(positions * cells), cells - 1)
-
-
-def log_cells(first: int, cells: int) -> tuple[float, float]:
-    """Return start and width of the log range of the integers first, first + 1, ..."""
-    start = math.log(first - 0.5)
-    return start, math.log(first + cells - 0.5) - start
+def _steps(parameter: Float | Int, values: Array) -> Array:
+    """The numbers of the grid's values next to these."""
+    return np.minimum(np.rint((values - parameter.low) / (parameter.step or 1.0)), parameter.size - 1)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from crashbo.arrays import Array
 from crashbo.errors import InputError
-from crashbo.parameters import Categorical, Float, Int, Kind, Parameter, cells_of, integer, log_cells, native, params_at
+from crashbo.parameters import Categorical, Float, Int, Kind, Parameter, integer, native, params_at
 from crashbo.region import Region
 from crashbo.rules import Rule
 from crashbo.sobol import sobol
@@ -22,41 +22,40 @@ _TYPES: dict[str, Any] = {one.__name__.lower(): one for one in (Float, Int, Cate
 
 @dataclass(frozen=True)
 class Coordinates:
-    """What the coordinates start, ..., stop - 1 of the unit cube stand for.
+    """The coordinates start, ..., stop - 1 of the unit cube and the parameter they stand for.
 
-    Kinds: "continuous"; "grid", cells of one width; "log-grid", the integers first, first + 1, ... with cells from
-    log(k - 1/2) to log(k + 1/2); "one-hot", a choice each.
+    Kinds: "continuous"; "grid" and "log-grid", a cell for each value; "one-hot", a coordinate for each choice.
     """
 
     name: str
-    kind: Kind
+    parameter: Parameter
     start: int
     stop: int
-    cells: int = 0  # or choices; 0 for a continuum
-    first: int = 0  # integer of a log-grid
+
+    @property
+    def kind(self) -> Kind:
+        """How the models see the parameter."""
+        return self.parameter.kind
+
+    @property
+    def cells(self) -> int:
+        """The number of cells or choices; 0 for a continuum."""
+        return 0 if self.kind == "continuous" else int(self.parameter.size)
 
     def round(self, unit: Array) -> Array:
         """Move `... x (stop - start)` points to the encoding whose cell holds them."""
-        if self.kind == "continuous":
-            return unit
-        if self.kind == "one-hot":
-            return np.asarray(np.arange(self.cells) == unit.argmax(-1, keepdims=True), dtype=np.float64)
-        if self.kind == "grid":
-            return (cells_of(unit, self.cells) + 0.5) / self.cells
-        start, width = log_cells(self.first, self.cells)
-        integers = np.clip(np.rint(np.exp(start + unit * width)), self.first, self.first + self.cells - 1)
-        return (np.log(integers) - start) / width
+        return self.spread(self.gather(unit))
 
     def spread(self, position: ArrayLike) -> Array:
-        """Return the coordinates `... x (stop - start)` of a parameter's positions in [0, 1]."""
+        """Return the encoding, `... x (stop - start)`, of the values at positions in [0, 1]."""
         positions = np.asarray(position, dtype=np.float64)[..., None]
-        if self.kind != "one-hot":
-            return positions
-        return np.asarray(np.arange(self.cells) == cells_of(positions, self.cells), dtype=np.float64)
+        if self.kind == "one-hot":
+            return np.asarray(np.arange(self.cells) == self.parameter.cells(positions), dtype=np.float64)
+        return self.parameter.round(positions)
 
     def gather(self, unit: Array) -> Array:
-        """Return the positions in [0, 1] that rounded coordinates stand for, the inverse of `spread`."""
-        return (unit.argmax(-1) + 0.5) / self.cells if self.kind == "one-hot" else unit[..., 0]
+        """Return the positions in [0, 1] of points."""
+        return self.parameter.middles(unit.argmax(-1)) if self.kind == "one-hot" else unit[..., 0]
 
 
 class Space(Mapping[str, Parameter]):
@@ -90,11 +89,9 @@ class Space(Mapping[str, Parameter]):
         self.dimension = 0
         for name, parameter in self.items():
             if parameter.size > 1:
-                kind, start = parameter.kind, self.dimension
-                cells = 0 if kind == "continuous" else int(parameter.size)
-                self.dimension += cells if kind == "one-hot" else 1
-                first = parameter.low if isinstance(parameter, Int) and parameter.log else 0
-                self.coordinates += (Coordinates(name, kind, start, self.dimension, cells, first),)
+                start = self.dimension
+                self.dimension += int(parameter.size) if parameter.kind == "one-hot" else 1
+                self.coordinates += (Coordinates(name, parameter, start, self.dimension),)
         if isinstance(constraints, str) or not isinstance(constraints, Sequence):
             raise InputError(f"`constraints` must be a list of expressions or functions; got {constraints!r}.")
         rules = [Rule(one, self) for one in constraints]
@@ -161,8 +158,8 @@ class Space(Mapping[str, Parameter]):
 
     def encode_valid(self, params: Sequence[Mapping[str, Any]]) -> Array:
         """Return params that are known to be valid as points of the unit cube, `n x dimension`."""
-        positions = [[parameter.locate(one[name]) for name, parameter in self.items()] for one in params]
-        return self._spread(np.array(positions).reshape(len(params), len(self)))
+        columns = [parameter.positions([one[name] for one in params]) for name, parameter in self.items()]
+        return self._spread(np.stack(columns, -1))
 
     def decode(self, unit: ArrayLike) -> dict[str, Any]:
         """Return the params at a point of the unit cube; the point is rounded to a valid one first."""
@@ -182,36 +179,33 @@ class Space(Mapping[str, Parameter]):
             raise InputError(f"`unit` must have shape (..., {d}); got {shape}. Give a column per coordinate.")
         if not np.isfinite(points).all():
             raise InputError("`unit` must be finite; got NaN or infinity. Check where the points come from.")
-        points = points.clip(0.0, 1.0)
-        for block in self.coordinates:
-            points[..., block.start : block.stop] = block.round(points[..., block.start : block.stop])
-        return points
+        return self._spread(self._gather(points.clip(0.0, 1.0)))
 
     def inward(self, unit: Array) -> Array:
         """Return rounded points, `... x dimension`, moved to where all constraints between parameters hold."""
         if self._region is None:
             return unit
-        moved = self._region.inward(self._gather(unit.reshape(-1, self.dimension)))
-        return self.round(self._spread(moved)).reshape(unit.shape)
+        positions = self._gather(unit.reshape(-1, self.dimension))
+        return self._spread(self._region.inward(positions)).reshape(unit.shape)
 
     def spread(self, n: int, seed: int) -> Array:
         """Return about n points all over the part of the unit cube where all constraints hold, quasi-random."""
         if self._region is None:
             return sobol(n, self.dimension, seed)
-        return self.round(self._spread(self._region.spread(n, seed)))
+        return self._spread(self._region.spread(n, seed))
 
     def _gather(self, points: Array) -> Array:
-        """The positions of points, one column per parameter, `n x len(space)`; 0 for constants."""
-        positions, names = np.zeros((len(points), len(self))), list(self)
+        """The positions of points, one column per parameter, `... x len(space)`; 0 for constants."""
+        positions = np.zeros((*points.shape[:-1], len(self)))
         for block in self.coordinates:
-            positions[:, names.index(block.name)] = block.gather(points[:, block.start : block.stop])
+            positions[..., self.names.index(block.name)] = block.gather(points[..., block.start : block.stop])
         return positions
 
     def _spread(self, positions: Array) -> Array:
-        """The inverse of `_gather`."""
-        points, names = np.empty((len(positions), self.dimension)), list(self)
+        """The valid points at positions, `... x dimension`."""
+        points = np.empty((*positions.shape[:-1], self.dimension))
         for block in self.coordinates:
-            points[:, block.start : block.stop] = block.spread(positions[:, names.index(block.name)])
+            points[..., block.start : block.stop] = block.spread(positions[..., self.names.index(block.name)])
         return points
 
     def sample(self, n: int, rng: np.random.Generator) -> list[dict[str, Any]]:

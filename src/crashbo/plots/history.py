@@ -262,7 +262,7 @@ def _ticks(view: View, name: str) -> dict[float, str]:
         return {parameter.locate(choice): str(choice) for choice in parameter.choices}
     positions = np.linspace(0, 1, 5 if parameter.size > 5 else int(parameter.size))
     values = sorted({parameter.at(float(position)) for position in positions})
-    return {parameter.locate(value): f"{value:.3g}" for value in values}  # type: ignore[arg-type]
+    return {parameter.locate(value): f"{value:.3g}" for value in values}
 
 
 def parallel_heights(numbers: Parallel) -> tuple[Array, float, float]:

@@ -101,7 +101,7 @@ def _search(optimizer: Optimizer, start: NDArray[np.float64], moving: NDArray[np
     """The best of many points, then of points ever nearer to the best."""
     space, score = optimizer.space, optimizer.score()
     random = np.random.default_rng([optimizer.seed, optimizer.saved.asked])
-    sobol = np.array([space.encode(one) for one in space.sobol(_POINTS, optimizer.seed)])
+    sobol = space.encode_valid(space.sobol(_POINTS, optimizer.seed))
     points = np.where(moving, sobol, start)
     best, highest = start, -np.inf
     for step in range(_ROUNDS + 1):
