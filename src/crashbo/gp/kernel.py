@@ -1,6 +1,5 @@
 """The correlation function: Matern-3/2, Matern-5/2 or RBF, with a lengthscale per coordinate."""
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -79,13 +78,14 @@ def correlation_and_slope(r2: Array, kernel: KernelName) -> tuple[Array, Array]:
 
 
 def _by_kernel(function: Callable[[Array, Kernels], Array], r2: Array, kernels: tuple[KernelName, ...]) -> Array:
-    """Apply a function of distances and kernel to the entries of each kernel."""
+    """Apply a function of distances and kernel to the entries of each kernel; those of one kernel stand together."""
     if len(set(kernels)) == 1:
         return function(r2, kernels[0])
-    found, begin = np.empty_like(r2), 0
-    for name, run in itertools.groupby(kernels):
-        end = begin + len(list(run))
-        found[begin:end], begin = function(r2[begin:end], name), end
+    found = np.empty_like(r2)
+    for name in set(kernels):
+        begin = kernels.index(name)
+        run = slice(begin, begin + kernels.count(name))
+        found[run] = function(r2[run], name)
     return found
 
 
