@@ -15,9 +15,16 @@ Indices = NDArray[np.int64]
 class Batch:
     """A dataclass of `b` things: its arrays, tuples and batches have an entry for each; anything else is common."""
 
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
     def select(self, index: Indices) -> Self:
         """Some of them, or some of them several times."""
         return replace(self, **{one.name: _entries(getattr(self, one.name), index) for one in fields(self)})
+
+    def repeated(self, times: int) -> Self:
+        """Each of them several times, one after the other."""
+        return self.select(np.repeat(np.arange(len(self)), times))
 
 
 def _entries(value: Any, index: Indices) -> Any:

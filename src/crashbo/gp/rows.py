@@ -87,9 +87,6 @@ class Hyperparameters(Batch):
     lapse: Array  # b, probability that a trial within its limits is labelled as beyond one
     kernel: Kernels = "matern52"  # of all latents; or one for each of the b settings
 
-    def __len__(self) -> int:
-        return len(self.lengthscale)
-
     @cached_property
     def latents(self) -> Latents:
         """The correlation functions."""

@@ -4,19 +4,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crashbo.arrays import Array, Indices
+from crashbo.arrays import Array, Batch, Indices
 from crashbo.gp.kernel import CONSTANT, Kernels, squared_distance
 from crashbo.gp.rows import Hyperparameters, Rows
 from crashbo.options import FixedModel
 
 
 @dataclass(frozen=True)
-class Relations:
+class Relations(Batch):
     """`b` ways in which margins relate to the value."""
 
     correlation: Array  # b x margins, rho
     lengthscale: Array  # b x margins x d, of the margins' own latents
     lapse: Array  # b, rate of random crashes
+    log_prior: Array | float = 0.0  # b, of all this
 
 
 @dataclass(frozen=True)
