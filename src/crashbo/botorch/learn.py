@@ -14,8 +14,7 @@ from crashbo.errors import NumericalError
 from crashbo.gp.ep import Labels
 from crashbo.gp.inference import Conditioned, condition_on_values, evidence_slope, solve
 from crashbo.gp.rows import NOISE_FLOOR
-from crashbo.learning.map import find_mode
-from crashbo.learning.priors import NOISE_RANGE, log_normal
+from crashbo.learning.map import NOISE_RANGE, find_mode, log_normal
 from crashbo.learning.threshold import RATE, ThresholdEstimate, ThresholdRule, estimate_threshold
 from crashbo.numbers import NUMBERS
 

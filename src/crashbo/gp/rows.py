@@ -104,7 +104,7 @@ def joint_covariance(rows: Rows, at: Hyperparameters) -> Array:
     Math: sum_l mixing_(o_r, l) mixing_(o_s, l) correlation_l(x_r, x_s)
     """
     latents, b, r = at.latents, len(at), len(rows.point)
-    shapes = correlation(rows.squared_distances(np.square(1.0 / latents.lengthscale)), latents.kernels)
+    shapes = latents.evaluate(correlation, rows.squared_distances(np.square(1.0 / latents.lengthscale)))
     total = np.empty((b, r, r))
     for i, (output, own) in enumerate(rows.runs):
         for other_output, other in rows.runs[: i + 1]:

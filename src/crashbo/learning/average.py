@@ -12,7 +12,7 @@ from crashbo.errors import NumericalError
 from crashbo.gp.inference import Posterior, infer
 from crashbo.gp.rows import Hyperparameters, Rows
 from crashbo.learning.block import Block, Relations
-from crashbo.learning.priors import log_visible_share
+from crashbo.learning.map import log_visible_share
 from crashbo.learning.values import ValuePoint, fixed_values, systematic, value_modes, value_points
 from crashbo.learning.warp import Warp
 from crashbo.numbers import NUMBERS, Numbers

@@ -13,8 +13,7 @@ from scipy.special import log_ndtr
 from crashbo.arrays import Array, Bools, Indices
 from crashbo.gp.ep import EPResult, Labels, propagate
 from crashbo.gp.inference import Conditioned, Solution, solve
-from crashbo.learning.map import find_mode
-from crashbo.learning.priors import log_normal
+from crashbo.learning.map import find_mode, log_normal
 
 RATE = 1e-3  # lapse rate of a relaxed label
 _AGAINST = 2.0  # log of how many times less likely than a priori the rest makes a label that is looked at
