@@ -45,10 +45,7 @@ def condition_on_values(covariance: Array, values: Array, noise: Array) -> Condi
 
     Math: A = K_vv + noise,  mean = K_lv A^-1 y,  covariance = K_ll - K_lv A^-1 K_vl,  log_evidence = log N(y; 0, A)
 
-    Args:
-        covariance: `b x r x r`, values first.
-        values: `k` or `b x k`.
-        noise: `b x k`.
+    Shapes: covariance `b x r x r`, values first; values `k` or `b x k`; noise `b x k`.
 
     Raises:
         NumericalError: A is not positive definite to double precision.
@@ -177,13 +174,9 @@ def evidence_gradient(posterior: Posterior) -> Array:
 def log_evidence_of_values(rows: Rows, theta: Array, kernel: KernelName) -> tuple[float, Array]:
     """Log evidence of a standard GP on one value per point, and its gradient: `evidence_gradient` with less overhead.
 
-    Math: (A = variance R + noise I,  b = A^-1 y,  S = (b b' - A^-1) / 2)
-        log N(y; 0, A);  by A: S
+    `theta` are `d + 2` logs, of lengthscales, variance and noise variance.
 
-    Args:
-        rows: values alone.
-        theta: `d + 2`, logs of lengthscales, variance and noise variance.
-        kernel: of the GP.
+    Math: log N(y; 0, A),  A = variance R + noise I;  by A: (b b' - A^-1) / 2,  b = A^-1 y
     """
     n, values = len(rows.X), rows.values
     if not n:

@@ -125,12 +125,12 @@ def weigh_all(block: Block, numbers: Numbers = NUMBERS) -> ModelSet:
     else:
         modes = value_modes(block, numbers)
         centre, points = modes[0].centre(), value_points(block, modes, numbers)
-    relations, start = _best(block, centre, _relations(block, centre, numbers), None, numbers)
+    relations, start = _best(block, centre, _relations(block, centre, numbers), numbers)
     if len(block.above):
         each = relations.repeated(len(numbers.lapses))
         lapse, prior = np.tile(np.array(numbers.lapses), (len(relations), 1)).T
         lapsing = replace(each, lapse=lapse, log_prior=each.log_prior + np.log(prior))
-        relations, start = _best(block, centre, lapsing, np.repeat(start, len(numbers.lapses), 1), numbers)
+        relations, start = _best(block, centre, lapsing, numbers, np.repeat(start, len(numbers.lapses), 1))
     return weigh(_assemble(block, points, relations, numbers), block, np.repeat(start, len(points), 1))
 
 
@@ -193,7 +193,7 @@ def loosened(found: ModelSet, numbers: Numbers = NUMBERS) -> ModelSet:
 
 
 def _best(
-    block: Block, point: ValuePoint, relations: Relations, start: Array | None, numbers: Numbers
+    block: Block, point: ValuePoint, relations: Relations, numbers: Numbers, start: Array | None = None
 ) -> tuple[Relations, Array]:
     """The relations that count at one point, the heaviest first, with EP's sites."""
     found = weigh(_assemble(block, [point], relations, numbers), block, start)
@@ -207,7 +207,7 @@ def _relations(block: Block, point: ValuePoint, numbers: Numbers) -> Relations:
     if block.margins <= 1:
         return _one_margin(block, numbers)
     singles = [block.single(margin) for margin in range(block.margins)]
-    best = [_best(one, point, _one_margin(one, numbers), None, numbers)[0] for one in singles]
+    best = [_best(one, point, _one_margin(one, numbers), numbers)[0] for one in singles]
     combinations = itertools.product(*(range(min(3, len(one))) for one in best))
     places = np.array(list(itertools.islice(combinations, _COMBINATIONS))).T
     each = [one.select(place) for one, place in zip(best, places, strict=True)]

@@ -85,7 +85,6 @@ class Block:
             theta: `b x (d + 2)`, logs of the value's lengthscales, variance and noise variance.
             threshold: `b x margins`, known limits or the prior's mean of unknown ones.
             limit_deviation: prior standard deviation of the limits; 0 if they are known.
-            kernel: of all latents but the limits, which are constant under any.
         """
         b, d, m = len(theta), theta.shape[-1] - 2, self.margins
         own, limits = 0 if self.self_limited else m, m if limit_deviation else 0
