@@ -221,9 +221,9 @@ def _relations(block: Block, point: ValuePoint, numbers: Numbers) -> Relations:
 
 def _one_margin(block: Block, numbers: Numbers) -> Relations:
     d, m = block.X.shape[-1], block.margins
-    given, unrelated = block.self_limited or not m, not len(block.values) or not len(block.above)
-    correlations = _CERTAIN if given else ((0.0, 1.0),) if unrelated else numbers.correlations
-    factors = _CERTAIN if given else numbers.margin_lengthscales
+    itself, unrelated = block.self_limited or not m, not len(block.values) or not len(block.above)
+    correlations = _CERTAIN if itself else ((0.0, 1.0),) if unrelated else numbers.correlations
+    factors = _CERTAIN if itself else numbers.margin_lengthscales
     table = [(rho, factor, a * b) for (rho, a), (factor, b) in itertools.product(correlations, factors) if a * b > 0]
     rho, factor, prior = np.array(table).T
     lengthscale = np.tile((numbers.usual_lengthscale(d) * factor)[:, None, None], (1, m, d))
