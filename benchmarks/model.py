@@ -18,9 +18,10 @@ from botorch.models import SingleTaskGP
 from scipy.linalg import cholesky
 
 import crashbo
+from crashbo.gp.ep import Labels
 from crashbo.gp.inference import Conditioned, condition_on_values, solve
 from crashbo.gp.kernel import correlation, squared_distance
-from crashbo.learning.threshold import ThresholdRule, estimate_threshold, make_labels
+from crashbo.learning.threshold import ThresholdRule, estimate_threshold
 
 
 def hybrid(
@@ -52,16 +53,16 @@ def interleaved(first: Callable[[], object], second: Callable[[], object], repea
 
 def ep_against_cholesky(n: int, d: int, lengthscale: float, *, labels_only: bool = False) -> dict[str, float]:
     given, sign = hybrid(n, d, lengthscale=lengthscale, labels_only=labels_only)
-    labels = make_labels(sign, 0.3, 0.0)
+    labels = Labels(sign, 0.3, 0.0)
     spd = given.covariance[0] + np.eye(n)
-    sweeps = solve(given, labels).ep.sweeps
+    sweeps = int(solve(given, labels).ep.sweeps[0])
     ours, peer = interleaved(lambda: solve(given, labels), lambda: cholesky(spd, lower=True), 7)
     return {"ep_s": ours, "cholesky_s": peer, "ratio": ours / peer, "sweeps": sweeps}
 
 
 def threshold_against_ep(n: int) -> dict[str, float]:
     given, sign = hybrid(n, 2, lengthscale=0.3)
-    labels = make_labels(sign, 0.3, 0.0)
+    labels = Labels(sign, 0.3, 0.0)
     ours, peer = interleaved(lambda: estimate_threshold(given, sign, ThresholdRule()), lambda: solve(given, labels), 15)
     return {"threshold_s": ours, "ep_s": peer, "ratio": ours / peer}
 
@@ -88,7 +89,7 @@ def peak_memory(n: int) -> float:
     script = (
         f"import sys; sys.path.insert(0, {sys.path[0]!r}); import model, resource;"
         f"model.hybrid(50, 2, lengthscale=0.3); given, sign = model.hybrid({n}, 2, lengthscale=0.3);"
-        "model.solve(given, model.make_labels(sign, 0.3, 0.0));"
+        "model.solve(given, model.Labels(sign, 0.3, 0.0));"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
     base = int(subprocess.check_output([sys.executable, "-c", script.replace(f"hybrid({n}", "hybrid(50")]))

@@ -1,5 +1,6 @@
 """Every hand-set number that decides where to go next; docs/method.md has the effects of halving and doubling."""
 
+import math
 from dataclasses import dataclass
 
 from crashbo.gp.kernel import KernelName
@@ -30,6 +31,10 @@ class Numbers:
     price_step: float = 0.7  # by which the log price moves with each failure
     debts: tuple[float, float] = (-0.5, 3.0)  # fewest and most failures beyond the share allowed that move the price
     substantial: float = 0.1  # gain, in standard deviations of the costs, that no price may make unattractive
+
+    def usual_lengthscale(self, d: int) -> float:
+        """The centre of the prior of lengthscales in `d` dimensions."""
+        return math.exp(self.lengthscale[0]) * math.sqrt(d)
 
 
 NUMBERS = Numbers()

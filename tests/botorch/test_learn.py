@@ -12,7 +12,7 @@ from crashbo import GPCR, InputError, fit_gpcr, make_kernel
 from crashbo.botorch.data import check_trials
 from crashbo.botorch.kernels import Coordinates, covariance
 from crashbo.botorch.learn import Evidence, Hypotheses, learn, solve_threshold
-from crashbo.learning.priors import log_lengthscale_prior
+from crashbo.learning.map import log_lengthscale_prior
 from crashbo.learning.threshold import ThresholdRule
 from crashbo.numbers import NUMBERS
 from tests.botorch.helpers import double, matern, matern32_matrix

@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 
 from crashbo.learning.average import Candidates, ModelSet, weigh
 from crashbo.learning.block import Block, Relations
-from crashbo.learning.priors import value_bounds
+from crashbo.learning.map import value_bounds
 from crashbo.learning.values import to_theta
 from crashbo.learning.warp import make_warp
 from crashbo.numbers import NUMBERS, Numbers

@@ -1,11 +1,12 @@
 """The weighted set of hyperparameters against brute-force integration, and what it says about crashes."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from crashbo.learning.average import learn, loosened, weigh, weigh_all
+from crashbo.learning.average import learn, learning_size, loosened, weigh, weigh_all
 from crashbo.numbers import NUMBERS
 from crashbo.options import FixedModel
 from crashbo.strategies.averaged import Output
@@ -149,3 +150,12 @@ def test_only_crashes_and_only_successes_give_a_sound_model():
         success = Output(weigh(learn(block), block)).success(np.array([[0.5, 0.5], [0.0, 1.0]]))
         assert np.isfinite(success).all()
         assert (success < 0.6).all() if crashed.all() else (success > 0.6).all()
+
+
+def test_every_trial_at_first_then_by_a_sixth_and_never_beyond_what_is_enough():
+    assert [learning_size(n) for n in range(1, 13)] == list(range(1, 13))
+    sizes = sorted({learning_size(n) for n in range(12, 2000)})
+    assert sizes[0] == 12
+    assert all(2 <= b - a <= max(2, a // 6) for a, b in itertools.pairwise(sizes))
+    assert sizes[-1] <= 100
+    assert all(learning_size(n) <= n for n in range(1, 500))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from crashbo.botorch.exact import exact_truncation
+from crashbo.gp.ep import Labels
 from crashbo.gp.inference import solve
-from crashbo.learning.threshold import RATE, ThresholdEstimate, ThresholdRule, estimate_threshold, make_labels
+from crashbo.learning.threshold import RATE, ThresholdEstimate, ThresholdRule, estimate_threshold
 from tests.helpers import given_values, matern32_matrix
 
 LIMIT = 2.05
@@ -34,7 +35,7 @@ def test_the_crash_without_room_is_relaxed_and_nothing_else(apart):
     assert ep.mean[0, 3] > LIMIT
     X = np.array([[0.1], [0.5], [0.9]])
     others = given_values(matern32_matrix(X, X), np.arange(2), np.array([2.0, 1.0]), 4e-4)
-    expected = solve(others, make_labels(SIGN[[0, 1, 3]], LIMIT, 0.0))
+    expected = solve(others, Labels(SIGN[[0, 1, 3]], LIMIT, 0.0))
     assert ep.mean[0, [0, 1, 3]] == pytest.approx(expected.ep.mean[0], abs=1e-4)
     assert found.solution.log_evidence[0] == pytest.approx(expected.log_evidence[0] + math.log(RATE), abs=1e-3)
 
@@ -45,7 +46,7 @@ def test_the_relaxed_posterior_matches_the_sum_over_lapsed_subsets(apart):
     base, ep = found.solution.given, found.solution.ep
     assert len(found.relaxed)
     exact = exact_truncation(
-        base.mean[0], base.covariance[0], make_labels(SIGN, LIMIT, float(base.smallest_width.max()), found.rates)
+        base.mean[0], base.covariance[0], Labels(SIGN, LIMIT, float(base.smallest_width.max()), found.rates)
     )
     assert ep.log_partition[0] == pytest.approx(exact.log_partition, abs=0.02)
     assert ep.mean[0] == pytest.approx(exact.mean, abs=0.02)
@@ -56,7 +57,7 @@ def test_the_relaxed_posterior_matches_the_sum_over_lapsed_subsets(apart):
 def test_with_room_nothing_is_relaxed(apart):
     found = fit(apart)
     assert not len(found.relaxed)
-    strict = solve(given(apart), make_labels(SIGN, LIMIT, 0.0))
+    strict = solve(given(apart), Labels(SIGN, LIMIT, 0.0))
     assert np.array_equal(found.solution.ep.mean, strict.ep.mean)
 
 

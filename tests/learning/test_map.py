@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from crashbo.errors import NumericalError
-from crashbo.learning.map import find_mode
-from crashbo.learning.priors import log_value_prior, log_visible_share, usual_values, value_bounds
+from crashbo.learning.map import find_mode, log_value_prior, log_visible_share, usual_values, value_bounds
 from crashbo.numbers import NUMBERS
 
 

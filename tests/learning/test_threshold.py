@@ -7,8 +7,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from crashbo.botorch.exact import exact_truncation
+from crashbo.gp.ep import Labels
 from crashbo.gp.inference import solve
-from crashbo.learning.threshold import ThresholdRule, estimate_threshold, make_labels
+from crashbo.learning.threshold import ThresholdRule, estimate_threshold
 from tests.helpers import EXAMPLE1, example1_given, given_values, matern32_matrix
 
 SIGN = np.where(EXAMPLE1.crashed, -1.0, 1.0)
@@ -30,7 +31,7 @@ def test_maximum_likelihood_maximises_the_exact_integral():
     given = example1_given()
 
     def loss(threshold: float) -> float:
-        return -exact_truncation(given.mean[0], given.covariance[0], make_labels(SIGN, threshold, 0.0)).log_partition
+        return -exact_truncation(given.mean[0], given.covariance[0], Labels(SIGN, threshold, 0.0)).log_partition
 
     exact = minimize_scalar(loss, bounds=(1.9, 2.5), method="bounded", options={"xatol": 1e-5})
     assert estimate(ThresholdRule()).threshold == pytest.approx(exact.x, abs=0.003)
@@ -47,7 +48,7 @@ def test_map_is_where_evidence_and_hyperprior_balance():
     found = estimate(rule)
 
     def objective(threshold: float) -> float:
-        result = solve(example1_given(), make_labels(SIGN, threshold, 0.0))
+        result = solve(example1_given(), Labels(SIGN, threshold, 0.0))
         return float(result.log_evidence[0]) - 0.5 * ((threshold - 2.3) / 0.1) ** 2
 
     best = objective(found.threshold)

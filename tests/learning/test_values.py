@@ -8,7 +8,7 @@ import pytest
 from scipy.special import logsumexp
 
 from crashbo.gp.inference import log_evidence_of_values
-from crashbo.learning.priors import value_bounds
+from crashbo.learning.map import value_bounds
 from crashbo.learning.values import _values_alone, systematic, to_theta, value_modes, value_points
 from crashbo.numbers import NUMBERS
 from tests.learning.data import small_block

@@ -1,5 +1,7 @@
 """The non-Gaussian predictive density of Appendix B, for analysis and plots."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import trapezoid
@@ -53,11 +55,6 @@ def _log_density(given: Conditioned, labels: Labels, cross: Array, variance: Arr
     slope = shared / left[:, None]
     covariance = given.covariance - slope[:, :, None] * shared[:, None, :]
     mean = given.mean[:, None] + slope[:, None, :] * (grid - centre[:, None])[..., None]
-    many = Labels(
-        labels.sign,
-        np.broadcast_to(labels.limit, (p * g, m)),
-        np.broadcast_to(np.maximum(labels.width, given.smallest_width), (p * g, m)),
-        np.broadcast_to(labels.lapse, (p * g, m)),
-    )
-    ep = propagate(mean.reshape(p * g, m), np.repeat(covariance, g, 0), many, tolerance=1e-4)
+    resolved = replace(labels, width=np.maximum(labels.width, given.smallest_width))
+    ep = propagate(mean.reshape(p * g, m), np.repeat(covariance, g, 0), resolved, tolerance=1e-4)
     return np.asarray(ep.log_partition.reshape(p, g) - 0.5 * np.square(grid - centre[:, None]) / left[:, None])

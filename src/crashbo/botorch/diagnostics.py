@@ -12,7 +12,7 @@ from torch import Tensor
 from crashbo.botorch.data import to_numpy
 from crashbo.botorch.exact import exact_truncation
 from crashbo.botorch.gpcr import GPCR
-from crashbo.learning.threshold import make_labels
+from crashbo.gp.ep import Labels
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -112,7 +112,7 @@ def check_ep(model: GPCR, *, samples: int = 50_000, seed: int = 0) -> EPCheck:
     exact = None
     if len(sign) <= _EXACT_UP_TO:
         floor = 1e-6 * margin  # keeps near-duplicates integrable
-        labels = make_labels(sign, limit, max(width, floor), state.estimate.rates)
+        labels = Labels(sign, limit, max(width, floor), state.estimate.rates)
         exact = exact_truncation(given.mean[0], given.covariance[0], labels, seed=seed)
     return EPCheck(
         mean=torch.as_tensor(state.offset + state.scale * mean).to(model.trials.X),

@@ -25,7 +25,7 @@ from crashbo.botorch.fit import Fit, ModelSettings, fit
 from crashbo.botorch.kernels import covariance
 from crashbo.botorch.learn import Hypotheses, TrialRows, solve_threshold
 from crashbo.errors import InputError
-from crashbo.learning.threshold import make_labels
+from crashbo.gp.ep import Labels
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class GPCR(SingleTaskGP):
             torch.as_tensor(part[0].copy()).to(X) for part in (ep.mean, ep.variance, ep.precision, ep.shift)
         )
         mass, change, converged = float(ep.log_partition[0]), float(ep.change[0]), bool(ep.converged[0])
-        return TrialPosterior(mean, variance, precision, shift, mass, ep.sweeps, change, converged)
+        return TrialPosterior(mean, variance, precision, shift, mass, int(ep.sweeps[0]), change, converged)
 
     @property
     def trials(self) -> HybridData:
@@ -258,7 +258,7 @@ class GPCR(SingleTaskGP):
             inputs = self.transform_inputs(X)
             cross = to_numpy(covariance(self.covar_module, inputs, self.trials.X))[:, rows.index]
             variance = to_numpy(self.covar_module(inputs, diag=True))
-        labels = make_labels(rows.sign, self.internal_threshold, self.given.label_width, state.estimate.rates)
+        labels = Labels(rows.sign, self.internal_threshold, self.given.label_width, state.estimate.rates)
         values = (to_numpy(grid) - state.offset) / state.scale
         density = predictive_density(state.solution.given, labels, cross, variance, values)
         return torch.as_tensor(density / state.scale).to(X)

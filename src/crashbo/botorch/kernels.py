@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from crashbo.botorch.data import to_numpy
 from crashbo.errors import InputError
 from crashbo.gp.kernel import KERNELS, KernelName
-from crashbo.learning.priors import LENGTHSCALE_RANGE, VARIANCE_RANGE, log_lengthscale_prior
+from crashbo.learning.map import LENGTHSCALE_RANGE, VARIANCE_RANGE, log_lengthscale_prior
 from crashbo.numbers import NUMBERS
 
 Array = NDArray[np.float64]

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from crashbo.botorch.data import HybridData, to_numpy
 from crashbo.botorch.kernels import Coordinates, covariance
 from crashbo.errors import NumericalError
+from crashbo.gp.ep import Labels
 from crashbo.gp.inference import Conditioned, condition_on_values, evidence_slope, solve
 from crashbo.gp.rows import NOISE_FLOOR
-from crashbo.learning.map import find_mode
-from crashbo.learning.priors import NOISE_RANGE, log_normal
-from crashbo.learning.threshold import RATE, ThresholdEstimate, ThresholdRule, estimate_threshold, make_labels
+from crashbo.learning.map import NOISE_RANGE, find_mode, log_normal
+from crashbo.learning.threshold import RATE, ThresholdEstimate, ThresholdRule, estimate_threshold
 from crashbo.numbers import NUMBERS
 
 Array = NDArray[np.float64]
@@ -105,7 +105,7 @@ class Evidence:
         prior = covariance(self.kernel, self.data.X)
         dense = to_numpy(prior)
         base = self.rows.condition(dense, noise_variance)
-        labels = make_labels(self.rows.sign, threshold, self.given.label_width, self.rates)
+        labels = Labels(self.rows.sign, threshold, self.given.label_width, self.rates)
         found = solve(base, labels, start=self.sites, tolerance=self.tolerance)
         if found.ep.change[0] > _ASTRAY:
             raise NumericalError("expectation propagation went astray at these hyperparameters.")

@@ -25,23 +25,22 @@ class Anderson:
     sites, forgets its history and is accelerated again once it has come closer.
     """
 
-    def __init__(self, b: int) -> None:
+    def __init__(self, b: int, p: int) -> None:
         self.step = np.full((b, 1), _FAR_STEP)
         self.near = np.full((b, 1), _NEAR)
         self.best = np.full((b, 1), math.inf)
         self.stale = np.zeros((b, 1), dtype=np.int64)  # sweeps since the mismatch became smaller
         self.fast = np.zeros((b, 1), dtype=bool)  # accelerated in the last sweep
         self.best_x = self.best_f = self.last_x = self.last_f = np.zeros((b, 0))
-        self.dx: list[Array] = []
-        self.df: list[Array] = []
+        self.dx = self.df = np.zeros((b, p, 0))  # of the last sweeps
 
     def keep(self, index: Indices) -> None:
         """Go on with some of the problems."""
         for name, value in vars(self).items():
-            setattr(self, name, [one[index] for one in value] if isinstance(value, list) else value[index])
+            setattr(self, name, value[index])
 
     def propose(self, x: Array, f: Array, scale: Array, mismatch: Array) -> tuple[Array, Array]:
-        """Return the next parameters and the plain damped ones, `b x 2n` each."""
+        """Return the next parameters and the plain damped ones, `b x p` each."""
         gap = mismatch[:, None]
         if self.best_x.shape != x.shape:
             self.best_x, self.best_f, self.best = x, f, gap
@@ -50,7 +49,7 @@ class Anderson:
             x, f = self._remember(x, f, gap)
         self.last_x, self.last_f = x, f
         plain = x + np.where(self.fast, _NEAR_STEP, self.step) * f
-        if not self.df or not self.fast.any():
+        if not self.df.shape[-1] or not self.fast.any():
             return plain, plain
         return np.where(self.fast, plain - self._correction(f, scale), plain), plain
 
@@ -66,10 +65,11 @@ class Anderson:
             self.near = np.where(failed, 0.3 * np.minimum(self.best, self.near), self.near)
             x, f = np.where(failed, self.best_x, x), np.where(failed, self.best_f, f)
         near = gap <= self.near
-        self.dx, self.df = [*self.dx, x - self.last_x][-_MEMORY:], [*self.df, f - self.last_f][-_MEMORY:]
-        kept = near & self.fast
-        if not kept.all():
-            self.dx, self.df = ([np.where(kept, d, 0.0) for d in old] for old in (self.dx, self.df))
+        kept = (near & self.fast)[..., None]
+        self.dx, self.df = (
+            np.where(kept, np.concatenate([old[..., 1 - _MEMORY :], new[..., None]], -1), 0.0)
+            for old, new in ((self.dx, x - self.last_x), (self.df, f - self.last_f))
+        )
         improved = (gap <= self.best) & ~failed
         self.best_x, self.best_f = np.where(improved, x, self.best_x), np.where(improved, f, self.best_f)
         self.best = np.where(improved, gap, self.best)
@@ -78,8 +78,7 @@ class Anderson:
 
     def _correction(self, f: Array, scale: Array) -> Array:
         """What acceleration takes from the plain step."""
-        dx, df = np.stack(self.dx, -1), np.stack(self.df, -1)
-        scaled = df * scale[..., None]
+        scaled = self.df * scale[..., None]
         turned = scaled.swapaxes(-1, -2)
         gram = turned @ scaled
         diagonal = np.einsum("bii->bi", gram)
@@ -90,4 +89,4 @@ class Anderson:
         except np.linalg.LinAlgError:
             gamma = np.zeros_like(right)
         gamma[~np.isfinite(gamma)] = 0.0
-        return ((dx + _NEAR_STEP * df) @ gamma)[..., 0]
+        return ((self.dx + _NEAR_STEP * self.df) @ gamma)[..., 0]

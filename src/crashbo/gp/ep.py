@@ -9,7 +9,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from crashbo.arrays import Array, Bools, Indices
+from crashbo.arrays import Array, Batch, Bools, Indices
 from crashbo.gp.anderson import Anderson
 from crashbo.gp.sites import Marginals, condition_on_sites
 from crashbo.gp.truncation import Site, match_moments
@@ -23,14 +23,14 @@ class Labels:
     """One-sided labels of `n` latents: f <= limit where `sign` is +1, f > limit where -1."""
 
     sign: Array  # n
-    limit: Array  # b x n
-    width: Array  # b x n, probit width; 0 is the paper's step
-    lapse: Array  # b x n, probability that a trial within its limit is labelled as beyond it all the same
+    limit: Array | float  # this, width and lapse: anything that broadcasts to b x n
+    width: Array | float = 0.0  # probit width; 0 is the paper's step
+    lapse: Array | float = 0.0  # probability that a trial within its limit is labelled as beyond it all the same
     soft: Bools | None = None  # n, labels at or below their limit that may lapse as well; None: none
 
 
 @dataclass(frozen=True)
-class EPResult:
+class EPResult(Batch):
     """The Gaussian approximation of `b` problems, and how it was reached."""
 
     precision: Array  # b x n, the sites, relative to the limits
@@ -41,7 +41,7 @@ class EPResult:
     log_partition: Array  # b, log Z, never above 0
     kept: Array  # b x n, probability that a label did not lapse
     log_mass: Array  # b x n, log probability of each label given all others
-    sweeps: int
+    sweeps: Indices  # b
     change: Array  # b, mismatch of tilted and marginal moments at the end
     converged: Bools  # b
 
@@ -49,10 +49,6 @@ class EPResult:
     def sites(self) -> Array:
         """`2 x b x n`, precisions and shifts: what another EP can begin from."""
         return np.stack([self.precision, self.shift])
-
-    def select(self, index: Indices) -> "EPResult":
-        """Some of the problems, or some of them several times."""
-        return replace(self, **{name: value[index] for name, value in vars(self).items() if name != "sweeps"})
 
 
 class Effort(TypedDict, total=False):
@@ -78,8 +74,7 @@ def propagate(
     converged. Labels that say nothing cost nothing.
 
     Args:
-        mean: `b x n`.
-        covariance: `b x n x n`, positive semi-definite.
+        mean, covariance: `b x n` and `b x n x n`, positive semi-definite.
         labels: of all problems; a width below `WIDTH_FLOOR` standard deviations counts as that.
         start: `2 x b x n`, site precisions and shifts to begin from.
         tolerance: summed mismatch of moments, in standard deviations, at which EP has converged.
@@ -105,8 +100,8 @@ def propagate(
 
 
 @dataclass(frozen=True)
-class _Problems:
-    """What `b` problems begin with, relative to their limits; each array's first axis is theirs."""
+class _Problems(Batch):
+    """What `b` problems begin with, relative to their limits."""
 
     mean: Array
     covariance: Array
@@ -115,25 +110,21 @@ class _Problems:
     lapse: Array
     sites: Array
 
-    def select(self, index: Indices) -> "_Problems":
-        """Some of them."""
-        return _Problems(*(value[index] for value in vars(self).values()))
-
     def distinct(self) -> tuple[Indices, Indices]:
         """The problems that differ, and for each problem its place among these.
 
         Margins that are independent of the values pose the same problem whatever the values' hyperparameters are.
         """
+        places: dict[tuple[bytes, ...], int] = {}
         keys = [tuple(value[i].tobytes() for value in vars(self).values()) for i in range(len(self.mean))]
-        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-        same = np.array([places[key] for key in keys])
+        same = np.array([places.setdefault(key, len(places)) for key in keys])
         return np.unique(same, return_index=True)[1], same
 
 
 def _sweep(given: _Problems, labels: Labels, tolerance: float, max_sweeps: int) -> EPResult:
     """Sweep until every problem has converged; means are relative to the limits."""
     b, n = given.mean.shape
-    left, x, accelerator = np.arange(b), given.sites, Anderson(b)
+    left, x, accelerator = np.arange(b), given.sites, Anderson(b, 2 * n)
     found: EPResult | None = None
     sweeps = 0
     while True:
@@ -149,10 +140,9 @@ def _sweep(given: _Problems, labels: Labels, tolerance: float, max_sweeps: int) 
             now = _result(x, q, site, sweeps, change, done)
             found = found or now.select(left)  # room for all
             for name, value in vars(now).items():
-                if name != "sweeps":
-                    getattr(found, name)[left[out]] = value[out]
+                getattr(found, name)[left[out]] = value[out]
             if len(out) == len(left):
-                return replace(found, sweeps=sweeps)
+                return found
         x = _step(accelerator, q, x, site, change)
         if len(out):
             on = np.flatnonzero(~done)
@@ -163,9 +153,9 @@ def _sweep(given: _Problems, labels: Labels, tolerance: float, max_sweeps: int) 
 def _result(x: Array, q: Marginals, site: Site, sweeps: int, change: Array, done: Bools) -> EPResult:
     precision, shift = np.split(x, 2, -1)
     log_z = site.log_mass.sum(-1) + q.log_normaliser
-    mass, sound = np.minimum(log_z, 0.0), done & (log_z <= 1e-6)
-    moments = q.mean, q.variance, q.gradient
-    return EPResult(precision, shift, *moments, mass, site.kept, site.log_mass, sweeps, change, sound)
+    sound, count = done & (log_z <= 1e-6), np.full(len(x), sweeps)
+    moments = q.mean, q.variance, q.gradient, np.minimum(log_z, 0.0)
+    return EPResult(precision, shift, *moments, site.kept, site.log_mass, count, change, sound)
 
 
 def _mismatch(q: Marginals, site: Site) -> Array:

@@ -11,8 +11,8 @@ from scipy.linalg import lapack
 from crashbo.arrays import Array
 from crashbo.gp.ep import WIDTH_FLOOR, Effort, EPResult, Labels, propagate
 from crashbo.gp.kernel import KernelName, correlation_and_slope
-from crashbo.gp.rows import NOISE_FLOOR, Hyperparameters, Rows, factor_values, joint_covariance
-from crashbo.gp.sites import factor_sites
+from crashbo.gp.rows import NOISE_FLOOR, Hyperparameters, Rows, joint_covariance
+from crashbo.gp.sites import cholesky, factor_sites
 
 _LOG_2PI = math.log(2 * math.pi)
 
@@ -24,7 +24,7 @@ class Conditioned:
     mean: Array  # b x m
     covariance: Array  # b x m x m
     log_evidence: Array  # b, log N(values; 0, K_vv + noise); the paper's log alpha
-    factors: list[Array]  # of K_vv + noise
+    factors: list[Array]  # of K_vv + noise; none without values
     half: Array  # b x k x m, factor^-1 K_vl
     white: Array  # b x k, factor^-1 values
     deviation: Array  # b x m, prior standard deviations of the labelled rows
@@ -45,10 +45,7 @@ def condition_on_values(covariance: Array, values: Array, noise: Array) -> Condi
 
     Math: A = K_vv + noise,  mean = K_lv A^-1 y,  covariance = K_ll - K_lv A^-1 K_vl,  log_evidence = log N(y; 0, A)
 
-    Args:
-        covariance: `b x r x r`, values first.
-        values: `k` or `b x k`.
-        noise: `b x k`.
+    Shapes: covariance `b x r x r`, values first; values `k` or `b x k`; noise `b x k`.
 
     Raises:
         NumericalError: A is not positive definite to double precision.
@@ -56,18 +53,28 @@ def condition_on_values(covariance: Array, values: Array, noise: Array) -> Condi
     (b, r, _), k = covariance.shape, noise.shape[-1]
     values = np.broadcast_to(values, (b, k))
     half, white, log_evidence = np.empty((b, k, r - k)), np.empty((b, k)), np.zeros(b)
-    factors = [factor_values(covariance[i, :k, :k], noise[i]) for i in range(b)]
+    factors = [_factor_values(covariance[i, :k, :k], noise[i]) for i in range(b if k else 0)]
     for i, factor in enumerate(factors):
-        if k:
-            stacked = np.concatenate([covariance[i, k:, :k], values[i : i + 1]])
-            solved, _ = lapack.dtrtrs(factor, stacked.T, lower=1, overwrite_b=1)
-            half[i], white[i] = solved[:, :-1], solved[:, -1]
-            log_det = 2 * np.log(factor.diagonal()).sum()
-            log_evidence[i] = -0.5 * (white[i] @ white[i] + log_det + k * _LOG_2PI)
+        stacked = np.concatenate([covariance[i, k:, :k], values[i : i + 1]])
+        solved, _ = lapack.dtrtrs(factor, stacked.T, lower=1, overwrite_b=1)
+        half[i], white[i] = solved[:, :-1], solved[:, -1]
+        log_det = 2 * np.log(factor.diagonal()).sum()
+        log_evidence[i] = -0.5 * (white[i] @ white[i] + log_det + k * _LOG_2PI)
     mean = np.einsum("bkm,bk->bm", half, white)
     left = covariance[:, k:, k:] - half.swapaxes(-1, -2) @ half
     deviation = np.sqrt(np.einsum("bii->bi", covariance)[:, k:])
     return Conditioned(mean, left, log_evidence, factors, half, white, deviation)
+
+
+def _factor_values(covariance: Array, noise: Array | float) -> Array:
+    """Cholesky factor of the covariance of values with their noise."""
+    noisy = covariance.copy()
+    noisy.flat[:: len(noisy) + 1] += noise
+    return cholesky(
+        noisy.T,
+        "the covariance of the observed values is not positive definite to double precision. "
+        "Raise the noise, or shorten the lengthscales.",
+    )
 
 
 @dataclass(frozen=True)
@@ -119,7 +126,7 @@ def solve(given: Conditioned, labels: Labels, **effort: Unpack[Effort]) -> Solut
     ep = propagate(given.mean, given.covariance, resolved, **effort)
     # The weights are K^-1 times the posterior mean: of the labels their gradient g, of the values A^-1 (y - K_vl g).
     own = given.white - np.einsum("bkm,bm->bk", given.half, ep.gradient)
-    for i, factor in enumerate(given.factors if own.size else ()):
+    for i, factor in enumerate(given.factors):
         own[i] = lapack.dtrtrs(factor, own[i], lower=1, trans=1)[0]
     weights = np.concatenate([own, ep.gradient], -1)
     return Solution(weights, given.log_evidence + ep.log_partition, ep, given)
@@ -128,11 +135,8 @@ def solve(given: Conditioned, labels: Labels, **effort: Unpack[Effort]) -> Solut
 def infer(rows: Rows, at: Hyperparameters, *, width: float = 0.0, **effort: Unpack[Effort]) -> Posterior:
     """Compute the posterior and the log evidence of all rows; `width` is the probit width of the labels."""
     given = condition_on_values(joint_covariance(rows, at), rows.values, at.row_noise(rows))
-    b, m = given.mean.shape
-    lapse = np.broadcast_to(at.lapse[:, None], (b, m))
-    if rows.soft is not None:
-        lapse = np.where(rows.soft, 0.5, lapse)
-    labels = Labels(rows.sign, at.threshold[:, rows.label_output], np.full((b, m), width), lapse, rows.soft)
+    lapse = at.lapse[:, None] if rows.soft is None else np.where(rows.soft, 0.5, at.lapse[:, None])
+    labels = Labels(rows.sign, at.threshold[:, rows.label_output], width, lapse, rows.soft)
     found = solve(given, labels, **effort)
     return Posterior(found.weights, found.log_evidence, found.ep, given, rows, at)
 
@@ -170,13 +174,9 @@ def evidence_gradient(posterior: Posterior) -> Array:
 def log_evidence_of_values(rows: Rows, theta: Array, kernel: KernelName) -> tuple[float, Array]:
     """Log evidence of a standard GP on one value per point, and its gradient: `evidence_gradient` with less overhead.
 
-    Math: (A = variance R + noise I,  b = A^-1 y,  S = (b b' - A^-1) / 2)
-        log N(y; 0, A);  by A: S
+    `theta` are `d + 2` logs, of lengthscales, variance and noise variance.
 
-    Args:
-        rows: values alone.
-        theta: `d + 2`, logs of lengthscales, variance and noise variance.
-        kernel: of the GP.
+    Math: log N(y; 0, A),  A = variance R + noise I;  by A: (b b' - A^-1) / 2,  b = A^-1 y
     """
     n, values = len(rows.X), rows.values
     if not n:
@@ -185,7 +185,7 @@ def log_evidence_of_values(rows: Rows, theta: Array, kernel: KernelName) -> tupl
     noise = max(math.exp(theta[-1]), NOISE_FLOOR * variance)
     shape, fall = correlation_and_slope(rows.squared_distances(precision), kernel)
     shape = variance * shape
-    factor = factor_values(shape, noise)
+    factor = _factor_values(shape, noise)
     log_det = 2 * float(np.log(factor.diagonal()).sum())
     weights, _ = lapack.dpotrs(factor, values, lower=1)
     inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)

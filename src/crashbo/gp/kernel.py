@@ -1,6 +1,5 @@
 """The correlation function: Matern-3/2, Matern-5/2 or RBF, with a lengthscale per coordinate."""
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -42,10 +41,8 @@ def square_gaps(A: Array, B: Array) -> Array:
     return gaps.reshape(A.shape[-1], len(A) * len(B))
 
 
-def correlation(r2: Array, kernel: Kernels) -> Array:
-    """Correlation at squared distances `r2`, any shape; one kernel, or one for every entry of the first axis."""
-    if not isinstance(kernel, str):
-        return _by_kernel(correlation, r2, kernel)
+def correlation(r2: Array, kernel: KernelName) -> Array:
+    """Correlation at squared distances `r2`, any shape."""
     if kernel == "rbf":
         return np.exp(-0.5 * r2)
     r = np.sqrt((3 if kernel == "matern32" else 5) * r2)
@@ -56,18 +53,16 @@ def correlation(r2: Array, kernel: Kernels) -> Array:
     return value
 
 
-def correlation_slope(r2: Array, kernel: Kernels) -> Array:
-    """F = -2 dR / d r2 of the correlation R.
-
-    Math: dR / d log lengthscale_j = F (x_j - z_j)^2 / lengthscale_j^2,  dR / d x_j = -F (x_j - z_j) / lengthscale_j^2
-    """
-    if not isinstance(kernel, str):
-        return _by_kernel(correlation_slope, r2, kernel)
+def correlation_slope(r2: Array, kernel: KernelName) -> Array:
+    """The second part of `correlation_and_slope`."""
     return correlation_and_slope(r2, kernel)[1]
 
 
 def correlation_and_slope(r2: Array, kernel: KernelName) -> tuple[Array, Array]:
-    """`correlation` and `correlation_slope`, together."""
+    """The correlation R, and its slope F = -2 dR / d r2.
+
+    Math: dR / d log lengthscale_j = F (x_j - z_j)^2 / lengthscale_j^2,  dR / d x_j = -F (x_j - z_j) / lengthscale_j^2
+    """
     if kernel == "rbf":
         value = np.exp(-0.5 * r2)
         return value, value
@@ -78,23 +73,12 @@ def correlation_and_slope(r2: Array, kernel: KernelName) -> tuple[Array, Array]:
     return (1 + r + (5 / 3) * r2) * decay, (5 / 3) * (1 + r) * decay
 
 
-def _by_kernel(function: Callable[[Array, Kernels], Array], r2: Array, kernels: tuple[KernelName, ...]) -> Array:
-    """Apply a function of distances and kernel to the entries of each kernel."""
-    if len(set(kernels)) == 1:
-        return function(r2, kernels[0])
-    found, begin = np.empty_like(r2), 0
-    for name, run in itertools.groupby(kernels):
-        end = begin + len(list(run))
-        found[begin:end], begin = function(r2[begin:end], name), end
-    return found
-
-
 @dataclass(frozen=True)
 class Latents:
     """The correlation functions of `b x l` latents; those that are the same are computed once."""
 
     lengthscale: Array  # q x d, of those that differ
-    kernels: tuple[KernelName, ...]  # q
+    kernels: tuple[KernelName, ...]  # q, sorted
     place: Indices  # b x l, which of them a latent has; -1: it is constant, its lengthscales being CONSTANT or above
 
     @classmethod
@@ -111,6 +95,17 @@ class Latents:
             place[where] = numbers[key]
         different = np.array([np.frombuffer(one) for _, one in ordered]).reshape(-1, d)
         return cls(different, tuple(name for name, _ in ordered), place)
+
+    def evaluate(self, function: Callable[[Array, KernelName], Array], r2: Array) -> Array:
+        """A function of squared distances and kernel, at distances `q x ...`."""
+        if len(set(self.kernels)) == 1:
+            return function(r2, self.kernels[0])
+        found = np.empty_like(r2)
+        for name in set(self.kernels):
+            begin = self.kernels.index(name)
+            run = slice(begin, begin + self.kernels.count(name))
+            found[run] = function(r2[run], name)
+        return found
 
     def of_latent(self, different: Array, latent: int, constant: float) -> Array:
         """`b x ...`, what belongs to one latent of `q x ...` values; `constant` in settings where it is constant."""

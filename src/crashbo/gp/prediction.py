@@ -67,7 +67,7 @@ class Predictor:
         b, outputs, _ = self.mixing.shape
         latents = self.at.latents
         squared = squared_distance(X, self.X, latents.lengthscale)
-        values = correlation(squared, latents.kernels)
+        values = latents.evaluate(correlation, squared)
         mean = np.zeros((b, outputs, len(X)))
         whitened = np.zeros((b, outputs, len(X), self.posterior.weights.shape[-1]))
         for latent, (both, columns) in enumerate(self._both):
@@ -107,7 +107,7 @@ class Prediction:
             inner -= by_covariance[..., None] * whitened[:, :1]
             inner[:, 0] -= np.einsum("bop,bopr->bpr", by_covariance, whitened)
         latents = at.latents
-        slopes = correlation_slope(squared, latents.kernels)
+        slopes = latents.evaluate(correlation_slope, squared)
         total = np.zeros_like(self.X)
         for latent in np.flatnonzero(~p.constant).tolist():
             mixing = p.mixing[:, :, latent]

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import lapack
 
-from crashbo.arrays import Array, Bools, Indices
-from crashbo.errors import NumericalError
+from crashbo.arrays import Array, Batch, Bools, Indices
 from crashbo.gp.kernel import Kernels, Latents, correlation, square_gaps, squared_distance
 
 _KEPT = 1_000_000  # squared differences of coordinates
@@ -76,7 +74,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Hyperparameters:
+class Hyperparameters(Batch):
     """`b` settings of the model: outputs are linear mixes of independent latents of variance 1.
 
     Math: output_o(x) = sum_l mixing_ol latent_l(x),  latent_l ~ GP(0, correlation with lengthscale_l)
@@ -88,15 +86,6 @@ class Hyperparameters:
     threshold: Array  # b x o, limit of an output's labels
     lapse: Array  # b, probability that a trial within its limits is labelled as beyond one
     kernel: Kernels = "matern52"  # of all latents; or one for each of the b settings
-
-    def __len__(self) -> int:
-        return len(self.lengthscale)
-
-    def select(self, index: Indices | slice) -> "Hyperparameters":
-        """Some of the settings."""
-        kernel = self.kernel if isinstance(self.kernel, str) else tuple(np.array(self.kernel)[index].tolist())
-        names = ("lengthscale", "mixing", "noise", "threshold", "lapse")
-        return Hyperparameters(**{name: getattr(self, name)[index] for name in names}, kernel=kernel)
 
     @cached_property
     def latents(self) -> Latents:
@@ -115,7 +104,7 @@ def joint_covariance(rows: Rows, at: Hyperparameters) -> Array:
     Math: sum_l mixing_(o_r, l) mixing_(o_s, l) correlation_l(x_r, x_s)
     """
     latents, b, r = at.latents, len(at), len(rows.point)
-    shapes = correlation(rows.squared_distances(np.square(1.0 / latents.lengthscale)), latents.kernels)
+    shapes = latents.evaluate(correlation, rows.squared_distances(np.square(1.0 / latents.lengthscale)))
     total = np.empty((b, r, r))
     for i, (output, own) in enumerate(rows.runs):
         for other_output, other in rows.runs[: i + 1]:
@@ -129,20 +118,3 @@ def joint_covariance(rows: Rows, at: Hyperparameters) -> Array:
             total[:, own, other] = block
             total[:, other, own] = block.swapaxes(-1, -2)
     return total
-
-
-def factor_values(covariance: Array, noise: Array | float) -> Array:
-    """Cholesky factor of the covariance of values with their noise.
-
-    Raises:
-        NumericalError: it is not positive definite to double precision.
-    """
-    noisy, n = covariance.copy(), len(covariance)
-    noisy.flat[:: n + 1] += noise
-    factor, info = lapack.dpotrf(noisy.T, lower=1, clean=1, overwrite_a=1) if n else (noisy, 0)
-    if info:
-        raise NumericalError(
-            "the covariance of the observed values is not positive definite to double precision. "
-            "Raise the noise, or shorten the lengthscales."
-        )
-    return factor

@@ -9,6 +9,10 @@ from crashbo.arrays import Array, Indices
 from crashbo.errors import NumericalError
 
 _STIFF = 1e5  # precision times prior variance beyond which variances come from leave-one-out forms
+_INDEFINITE = (
+    "the covariance of the labelled latents must be positive semi-definite to double precision; its factorisation "
+    "broke down. Add noise or a label width, or remove near-duplicates."
+)
 
 
 class Marginals(NamedTuple):
@@ -22,23 +26,24 @@ class Marginals(NamedTuple):
     log_normaliser: Array
 
 
+def cholesky(matrix: Array, complaint: str = _INDEFINITE) -> Array:
+    """Lower factor, in place of a matrix in LAPACK's order.
+
+    Raises:
+        NumericalError: it is not positive definite to double precision.
+    """
+    factor, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
+    if info:
+        raise NumericalError(complaint)
+    return factor
+
+
 def factor_sites(covariance: Array, root: Array) -> Array:
     """Cholesky factor of I + S^(1/2) covariance S^(1/2), eigenvalues >= 1 up to rounding; `root` is S^(1/2)."""
     b = covariance * root
     b *= root[:, None]
     b.flat[:: len(root) + 1] += 1.0
-    return _factor(b.T)
-
-
-def _factor(matrix: Array) -> Array:
-    """Cholesky factor, in place of a matrix in LAPACK's order."""
-    factor, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
-    if info:
-        raise NumericalError(
-            "the covariance of the labelled latents must be positive semi-definite to double precision; its "
-            "factorisation broke down. Add noise or a label width, or remove near-duplicates."
-        )
-    return factor
+    return cholesky(b.T)
 
 
 def condition_on_sites(mean: Array, covariance: Array, prior: Array, precision: Array, shift: Array) -> Marginals:
@@ -108,7 +113,7 @@ def _solve(rows: Array, active: Indices, root: Array, residual: Array) -> tuple[
     np.einsum("baa->ba", matrices)[:] += 1.0
     back = np.empty((b, a))
     for i in range(b):
-        factor = _factor(matrices[i].T)
+        factor = cholesky(matrices[i].T)
         lapack.dtrtrs(factor, stacked[i].T, lower=1, overwrite_b=1)  # in place
         back[i] = lapack.dtrtrs(factor, stacked[i, n], lower=1, trans=1)[0]
     explained = np.einsum("bna,bna->bn", stacked[:, :n], stacked[:, :n])

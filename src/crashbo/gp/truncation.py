@@ -87,7 +87,7 @@ def match_moments(
     A trial above 0 is always labelled above, one below 0 is labelled above with the probability `lapse`. A lapse makes
     the label's likelihood flat in its tail, where matching both moments would need a negative precision; there the
     precision is 0 and only the mean is matched. EP stays proper, but it is no longer a stationary point of the log
-    evidence, whose gradient is then approximate.
+    evidence, whose gradient is then approximate. The cavity's mean and variance (> 0) are `... x n`; see `Labels`.
 
     Math: (s^2 = variance + width^2, z = -sign mean / s, e the lapse rate)
         mass  = (1 - e) Phi(z) + (e where sign is -1 or the label is soft)
@@ -95,10 +95,6 @@ def match_moments(
         K     = 1 - R (R + z)                       (tilted over cavity variance for width 0)
         precision = (1 - K) / (width^2 + variance K)
         shift     = -sign s (R + z (1 - K)) / (width^2 + variance K)
-
-    Args:
-        mean, variance: of the cavity, `... x n`; variance > 0.
-        sign, width, lapse, soft: see `Labels`.
     """
     scale = np.sqrt(variance + np.square(width))
     z = -sign * mean / scale

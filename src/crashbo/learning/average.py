@@ -7,65 +7,70 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import logsumexp
 
-from crashbo.arrays import Array, Indices
+from crashbo.arrays import Array, Batch
 from crashbo.errors import NumericalError
 from crashbo.gp.inference import Posterior, infer
 from crashbo.gp.rows import Hyperparameters, Rows
 from crashbo.learning.block import Block, Relations
-from crashbo.learning.priors import log_visible_share
+from crashbo.learning.map import log_visible_share
 from crashbo.learning.values import ValuePoint, fixed_values, systematic, value_modes, value_points
 from crashbo.learning.warp import Warp
 from crashbo.numbers import NUMBERS, Numbers
 
 _TOLERANCE, _SWEEPS = 1e-3, 60  # of EP
+_EACH = 12  # trials up to which every new one is learned from
+_SHARE = 6  # then, whenever there are so many more as a share of those learned from
+_ENOUGH = 100  # trials to learn hyperparameters from
 _AFFORDED = 320  # models times trials
 _GOLDEN = 0.618034  # its multiples, less whole numbers, are spread evenly
 _COMBINATIONS = 27  # of the relations of several margins
+_CERTAIN = ((1.0, 1.0),)  # one value, with its prior weight
+
+
+def learning_size(count: int) -> int:
+    """How many of the first `count` trials hyperparameters are learned from.
+
+    In between they are kept, while limits, weights and posteriors follow every trial. What is known depends on the
+    trials alone, not on when it was asked for: a restored optimizer suggests what the uninterrupted one would.
+    """
+    size = min(count, _EACH)
+    while (larger := size + max(2, size // _SHARE)) <= min(count, _ENOUGH):
+        size = larger
+    return size
+
+
+def _affordable(trials: int) -> int:
+    """How many models take the same time, whatever the number of trials."""
+    return max(1, _AFFORDED // max(1, trials))
 
 
 @dataclass(frozen=True)
-class KnownSites:
-    """EP's sites by place, `2 x b x outputs x n` (0 where there was no label), to begin from with more trials."""
-
-    by_place: Array
-
-    @classmethod
-    def of(cls, posterior: Posterior) -> "KnownSites":
-        """Those of posteriors, by output and point."""
-        rows = posterior.rows
-        by_place = np.zeros((2, len(posterior), posterior.at.mixing.shape[1], len(rows.X)))
-        by_place[:, :, rows.label_output, rows.label_point] = posterior.ep.sites
-        return cls(by_place)
-
-    def start(self, rows: Rows) -> Array:
-        """For the labels of rows whose first points are those known here, `2 x b x m`; new labels begin at 0."""
-        known = np.flatnonzero(rows.label_point < self.by_place.shape[-1])
-        start = np.zeros((2, self.by_place.shape[1], len(rows.label_point)))
-        start[..., known] = self.by_place[:, :, rows.label_output[known], rows.label_point[known]]
-        return start
-
-
-@dataclass(frozen=True)
-class Candidates:
+class Candidates(Batch):
     """Hyperparameters to be weighed, `b` of them."""
 
     at: Hyperparameters
     warps: tuple[Warp, ...]  # of the values
     log_prior: Array  # b, of all of them, times the weight of the sample that they belong to
-    sites: KnownSites | None = None  # EP's, where they were learned; None: not known
-
-    def __len__(self) -> int:
-        return len(self.log_prior)
+    sites: Array | None = None  # EP's, where they were learned, as `sites_by_place`; None: not known
 
     def affordable(self, trials: int) -> "Candidates":
         """As many of them as can be kept up with so many trials."""
         return self.select(np.arange(min(len(self), _affordable(trials))))
 
-    def select(self, index: Indices) -> "Candidates":
-        """Some of them."""
-        warps = tuple(self.warps[i] for i in index.tolist())
-        sites = None if self.sites is None else KnownSites(self.sites.by_place[:, index])
-        return Candidates(self.at.select(index), warps, self.log_prior[index], sites)
+
+def sites_by_place(posterior: Posterior) -> Array:
+    """EP's sites by output and point, `b x 2 x outputs x n`; 0 where there is no label."""
+    rows = posterior.rows
+    found = np.zeros((len(posterior), 2, posterior.at.mixing.shape[1], len(rows.X)))
+    found[:, :, rows.label_output, rows.label_point] = posterior.ep.sites.swapaxes(0, 1)
+    return found
+
+
+def start_at(rows: Rows, sites: Array) -> Array:
+    """Where EP begins with rows whose first points have these sites by place, `2 x b x m`; new labels begin at 0."""
+    grown = np.zeros((*sites.shape[:-1], len(rows.X)))
+    grown[..., : sites.shape[-1]] = sites
+    return grown[:, :, rows.label_output, rows.label_point].swapaxes(0, 1)
 
 
 @dataclass(frozen=True)
@@ -103,21 +108,6 @@ class ModelSet:
         return mean, deviation
 
 
-def _affordable(trials: int) -> int:
-    """How many models take the same time, whatever the number of trials."""
-    return max(1, _AFFORDED // max(1, trials))
-
-
-@dataclass(frozen=True)
-class _Relation:
-    """How margins relate to the value."""
-
-    correlation: Array  # margins
-    lengthscale: Array  # margins x d
-    lapse: float  # rate of random crashes
-    log_prior: float  # of all this
-
-
 def learn(block: Block, numbers: Numbers = NUMBERS) -> Candidates:
     """Find the hyperparameters that matter, a pure function of the trials.
 
@@ -135,16 +125,13 @@ def weigh_all(block: Block, numbers: Numbers = NUMBERS) -> ModelSet:
     else:
         modes = value_modes(block, numbers)
         centre, points = modes[0].centre(), value_points(block, modes, numbers)
-    relations, start = _best(block, centre, _relations(block, centre, numbers), None, numbers)
+    relations, start = _best(block, centre, _relations(block, centre, numbers), numbers)
     if len(block.above):
-        lapsing = [
-            replace(relation, lapse=lapse, log_prior=relation.log_prior + math.log(prior))
-            for relation in relations
-            for lapse, prior in numbers.lapses
-        ]
-        relations, start = _best(block, centre, lapsing, np.repeat(start, len(numbers.lapses), 1), numbers)
-    pairs = [(point, relation) for relation in relations for point in points]
-    return weigh(_assemble(block, pairs, numbers), block, np.repeat(start, len(points), 1))
+        each = relations.repeated(len(numbers.lapses))
+        lapse, prior = np.tile(np.array(numbers.lapses), (len(relations), 1)).T
+        lapsing = replace(each, lapse=lapse, log_prior=each.log_prior + np.log(prior))
+        relations, start = _best(block, centre, lapsing, numbers, np.repeat(start, len(numbers.lapses), 1))
+    return weigh(_assemble(block, points, relations, numbers), block, np.repeat(start, len(points), 1))
 
 
 def _resample(found: ModelSet, count: int) -> Candidates:
@@ -159,7 +146,7 @@ def _resample(found: ModelSet, count: int) -> Candidates:
     scattered = np.arange(len(shares)) * _GOLDEN % 1
     heaviest = np.lexsort((scattered, -shares))  # so that the first of equally heavy ones stand for the others
     chosen, shares = order[drawn[heaviest]], shares[heaviest]
-    kept = replace(found.candidates, sites=KnownSites.of(found.posterior)).select(chosen)
+    kept = replace(found.candidates, sites=sites_by_place(found.posterior)).select(chosen)
     shift = np.log(shares) - np.log(np.maximum(found.weights[chosen], 1e-300))
     return replace(kept, log_prior=kept.log_prior + shift)
 
@@ -169,10 +156,9 @@ def weigh(candidates: Candidates, block: Block, start: Array | None = None) -> M
 
     EP begins from `start`, or from the sites that the candidates were learned with.
     """
-    values = np.stack([warp(block.values) for warp in candidates.warps])
-    rows = block.rows(values)
+    rows = block.rows(np.stack([warp(block.values) for warp in candidates.warps]))
     if start is None and candidates.sites is not None:
-        start = candidates.sites.start(rows)
+        start = start_at(rows, candidates.sites)
     posterior = infer(rows, candidates.at, start=start, tolerance=_TOLERANCE, max_sweeps=_SWEEPS)
     jacobian = np.array([warp.log_jacobian(block.values) for warp in candidates.warps])
     log_weight = posterior.log_evidence + candidates.log_prior + jacobian
@@ -193,80 +179,71 @@ def loosened(found: ModelSet, numbers: Numbers = NUMBERS) -> ModelSet:
     """
     related = [(rho, prior) for rho, prior in numbers.correlations if rho > 0]
     related.append((1.0, sum(prior for _, prior in related)))
-    d, index = found.block.X.shape[-1], np.repeat(np.arange(len(found.weights)), len(related))
-    at, log_prior = found.posterior.at.select(index), found.candidates.log_prior[index]
+    each = found.candidates.repeated(len(related))
     rho, prior = np.tile(np.array(related), (len(found.weights), 1)).T
-    own = np.full((len(index), 1, d), math.exp(numbers.lengthscale[0]) * math.sqrt(d))
+    at, d = each.at, found.block.X.shape[-1]
+    own = np.full((len(each), 1, d), numbers.usual_lengthscale(d))
     theta = np.log(np.concatenate([at.lengthscale[:, 0], np.square(at.mixing[:, :1, 0]), at.noise[:, :1]], -1))
     block, (_, deviation) = replace(found.block, self_limited=False), _threshold_prior(found.block, numbers)
-    loose = block.hyperparameters(
-        theta, Relations(rho[:, None], own, at.lapse), at.threshold[:, 1:], deviation, at.kernel
-    )
+    relations = Relations(rho[:, None], own, at.lapse)
+    loose = block.hyperparameters(theta, relations, at.threshold[:, 1:], deviation, at.kernel)
     shares = log_visible_share(np.log(at.lengthscale[:, 0]))[0] - log_visible_share(np.log(own[:, 0]))[0]
     loose.mixing[:, 1, 1] *= np.exp(0.5 * shares)
-    warps = tuple(found.warps[i] for i in index.tolist())
-    return weigh(Candidates(loose, warps, log_prior + np.log(prior)), block)
+    return weigh(Candidates(loose, each.warps, each.log_prior + np.log(prior)), block)
 
 
 def _best(
-    block: Block, point: ValuePoint, relations: list[_Relation], start: Array | None, numbers: Numbers
-) -> tuple[list[_Relation], Array]:
+    block: Block, point: ValuePoint, relations: Relations, numbers: Numbers, start: Array | None = None
+) -> tuple[Relations, Array]:
     """The relations that count at one point, the heaviest first, with EP's sites."""
-    found = weigh(_assemble(block, [(point, one) for one in relations], numbers), block, start)
+    found = weigh(_assemble(block, [point], relations, numbers), block, start)
     order = np.argsort(-found.weights, kind="stable")[: numbers.most_models]
     used = order[found.weights[order] >= min(0.5 * numbers.smallest_weight, found.weights.max())]
-    return [relations[i] for i in used.tolist()], found.posterior.ep.sites[:, used]
+    return relations.select(used), found.posterior.ep.sites[:, used]
 
 
-def _relations(block: Block, point: ValuePoint, numbers: Numbers) -> list[_Relation]:
+def _relations(block: Block, point: ValuePoint, numbers: Numbers) -> Relations:
     """All relations to try, at the smallest lapse rate; of several margins those that count for each on its own."""
     if block.margins <= 1:
         return _one_margin(block, numbers)
     singles = [block.single(margin) for margin in range(block.margins)]
-    each = [_best(one, point, _one_margin(one, numbers), None, numbers)[0][:3] for one in singles]
-    return [
-        _Relation(
-            np.concatenate([one.correlation for one in several]),
-            np.concatenate([one.lengthscale for one in several]),
-            several[0].lapse,
-            sum(one.log_prior for one in several),
-        )
-        for several in itertools.islice(itertools.product(*each), _COMBINATIONS)
-    ]
-
-
-def _one_margin(block: Block, numbers: Numbers) -> list[_Relation]:
-    d, m = block.X.shape[-1], block.margins
-    centre = math.exp(numbers.lengthscale[0]) * math.sqrt(d)
-    lapse = numbers.lapses[0][0]
-    if m == 0:
-        return [_Relation(np.zeros(0), np.zeros((0, d)), lapse, 0.0)]
-    unrelated = not len(block.values) or not len(block.above)
-    correlations = ((1.0, 1.0),) if block.self_limited else ((0.0, 1.0),) if unrelated else numbers.correlations
-    factors = ((1.0, 1.0),) if block.self_limited else numbers.margin_lengthscales
-    return [
-        _Relation(np.full(m, rho), np.full((m, d), centre * factor), lapse, math.log(a * b))
-        for (rho, a), (factor, b) in itertools.product(correlations, factors)
-        if a * b > 0
-    ]
-
-
-def _assemble(block: Block, pairs: list[tuple[ValuePoint, _Relation]], numbers: Numbers) -> Candidates:
-    """Every pair of the value's hyperparameters and a relation, with their prior."""
-    thetas = np.stack([point.theta for point, _ in pairs])
-    relations = Relations(
-        np.stack([relation.correlation for _, relation in pairs]),
-        np.stack([relation.lengthscale for _, relation in pairs]),
-        np.array([relation.lapse for _, relation in pairs]),
+    best = [_best(one, point, _one_margin(one, numbers), numbers)[0] for one in singles]
+    combinations = itertools.product(*(range(min(3, len(one))) for one in best))
+    places = np.array(list(itertools.islice(combinations, _COMBINATIONS))).T
+    each = [one.select(place) for one, place in zip(best, places, strict=True)]
+    return Relations(
+        np.concatenate([one.correlation for one in each], 1),
+        np.concatenate([one.lengthscale for one in each], 1),
+        each[0].lapse,
+        sum(one.log_prior for one in each),
     )
+
+
+def _one_margin(block: Block, numbers: Numbers) -> Relations:
+    d, m = block.X.shape[-1], block.margins
+    itself, unrelated = block.self_limited or not m, not len(block.values) or not len(block.above)
+    correlations = _CERTAIN if itself else ((0.0, 1.0),) if unrelated else numbers.correlations
+    factors = _CERTAIN if itself else numbers.margin_lengthscales
+    table = [(rho, factor, a * b) for (rho, a), (factor, b) in itertools.product(correlations, factors) if a * b > 0]
+    rho, factor, prior = np.array(table).T
+    lengthscale = np.tile((numbers.usual_lengthscale(d) * factor)[:, None, None], (1, m, d))
+    return Relations(
+        np.repeat(rho[:, None], m, 1), lengthscale, np.full(len(table), numbers.lapses[0][0]), np.log(prior)
+    )
+
+
+def _assemble(block: Block, points: list[ValuePoint], relations: Relations, numbers: Numbers) -> Candidates:
+    """Every relation with all of the value's hyperparameters, with their prior."""
+    times, each = len(relations), relations.repeated(len(points))
+    thetas = np.tile(np.stack([point.theta for point in points]), (times, 1))
+    warps, kernels = tuple(point.warp for point in points) * times, tuple(point.kernel for point in points) * times
     mean, deviation = _threshold_prior(block, numbers)
-    threshold = np.full((len(pairs), block.margins), mean)
+    threshold = np.full((len(thetas), block.margins), mean)
     if block.threshold is not None:
-        known = np.array([float(point.warp(np.array(block.threshold))) for point, _ in pairs])
+        known = np.array([float(warp(np.array(block.threshold))) for warp in warps])
         threshold, deviation = (known / np.exp(0.5 * thetas[:, -2]))[:, None], 0.0
-    at = block.hyperparameters(thetas, relations, threshold, deviation, tuple(point.kernel for point, _ in pairs))
-    log_prior = np.array([point.log_prior + relation.log_prior for point, relation in pairs])
-    return Candidates(at, tuple(point.warp for point, _ in pairs), log_prior)
+    at = block.hyperparameters(thetas, each, threshold, deviation, kernels)
+    return Candidates(at, warps, np.tile([point.log_prior for point in points], times) + each.log_prior)
 
 
 def _threshold_prior(block: Block, numbers: Numbers) -> tuple[float, float]:

@@ -4,19 +4,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crashbo.arrays import Array, Indices
+from crashbo.arrays import Array, Batch, Indices
 from crashbo.gp.kernel import CONSTANT, Kernels, squared_distance
 from crashbo.gp.rows import Hyperparameters, Rows
 from crashbo.options import FixedModel
 
 
 @dataclass(frozen=True)
-class Relations:
+class Relations(Batch):
     """`b` ways in which margins relate to the value."""
 
     correlation: Array  # b x margins, rho
     lengthscale: Array  # b x margins x d, of the margins' own latents
     lapse: Array  # b, rate of random crashes
+    log_prior: Array | float = 0.0  # b, of all this
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,6 @@ class Block:
             theta: `b x (d + 2)`, logs of the value's lengthscales, variance and noise variance.
             threshold: `b x margins`, known limits or the prior's mean of unknown ones.
             limit_deviation: prior standard deviation of the limits; 0 if they are known.
-            kernel: of all latents but the limits, which are constant under any.
         """
         b, d, m = len(theta), theta.shape[-1] - 2, self.margins
         own, limits = 0 if self.self_limited else m, m if limit_deviation else 0

@@ -45,8 +45,7 @@ def choose_reasons(block: Block, reasons: Sequence[str], numbers: Numbers) -> Re
         return Reasons()
     rest = any(name not in named for name in counts)
     split = Reasons((OTHER, *named) if rest else tuple(named))
-    tally = Counter(split.margin(one) for one in reasons)
-    sizes = np.array([tally[margin] for margin in range(len(split.names))])
+    sizes = np.bincount([split.margin(one) for one in reasons], minlength=len(split.names))
     log_counts = gammaln(len(sizes)) + gammaln(sizes + 1).sum() - gammaln(sizes.sum() + len(sizes))
     pooled = weigh_all(block, numbers).log_evidence + float(log_counts)
     apart = weigh_all(split.split(block, reasons), numbers).log_evidence

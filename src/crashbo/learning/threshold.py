@@ -13,8 +13,7 @@ from scipy.special import log_ndtr
 from crashbo.arrays import Array, Bools, Indices
 from crashbo.gp.ep import EPResult, Labels, propagate
 from crashbo.gp.inference import Conditioned, Solution, solve
-from crashbo.learning.map import find_mode
-from crashbo.learning.priors import log_normal
+from crashbo.learning.map import find_mode, log_normal
 
 RATE = 1e-3  # lapse rate of a relaxed label
 _AGAINST = 2.0  # log of how many times less likely than a priori the rest makes a label that is looked at
@@ -79,13 +78,6 @@ class ThresholdEstimate:
     solves: int  # EP solves the search took
 
 
-def make_labels(sign: Array, threshold: float | Array, width: float = 0.0, rates: Array | None = None) -> Labels:
-    """Labels of `m` rows against one threshold, or `b`, each of a problem of its own; `rates` are `m` lapse rates."""
-    limit = np.repeat(np.atleast_1d(threshold)[:, None], len(sign), 1)
-    lapse = np.zeros_like(limit) if rates is None else np.broadcast_to(rates, limit.shape)
-    return Labels(sign, limit, np.full_like(limit, width), lapse)
-
-
 def estimate_threshold(
     given: Conditioned,
     sign: Array,
@@ -104,14 +96,14 @@ def estimate_threshold(
         width: probit width of the labels.
         guess, sites: threshold and EP's sites to begin from.
     """
-    rates = np.zeros(len(sign))
-    best = _search(given, sign, rule, width, rates, guess, sites)
+    labels = Labels(sign, 0.0, width, np.zeros(len(sign)))  # the limit is what is searched
+    best = _search(given, labels, rule, guess, sites)
     for _ in range(_ROUNDS):
-        conflicts = _conflicts(best.solution, make_labels(sign, best.threshold, width, rates))[0]
+        conflicts = _conflicts(best.solution, replace(labels, limit=best.threshold))
         if not conflicts.any():
             break
-        rates = np.where(conflicts, RATE, rates)
-        other = _search(given, sign, rule, width, rates, None, None)
+        labels = replace(labels, lapse=np.where(conflicts, RATE, labels.lapse))
+        other = _search(given, labels, rule)
         if not other.log_posterior > best.log_posterior:
             break
         best = replace(other, solves=best.solves + other.solves)
@@ -119,46 +111,40 @@ def estimate_threshold(
 
 
 def _conflicts(solution: Solution, labels: Labels) -> Bools:
-    """Labels above a limit that other rows speak against, `b x m`: candidates to be relaxed.
+    """Labels above a limit that other rows speak against, `m`: candidates to be relaxed.
 
     A label that is unlikely a priori, and no less likely given the rest, is a surprise but no conflict. A crash and a
     success at one point hold each other where EP cannot tell, so the values alone are asked too.
 
     Math: log Pr(label | rest) - log Pr(label) < -2, the rest being all other rows, or the values
     """
-    sign, given = labels.sign, solution.given
+    given = solution.given
 
-    def log_mass(gap: Array, deviation: Array) -> Array:
-        return np.asarray(log_ndtr(sign * gap / np.hypot(deviation, labels.width)))
+    def log_mass(gap: Array | float, deviation: Array) -> Array:
+        return np.asarray(log_ndtr(labels.sign * gap / np.hypot(deviation, labels.width)))
 
-    by_values = log_mass(labels.limit - given.mean, given.left)
-    against = np.minimum(solution.ep.log_mass, by_values) - log_mass(labels.limit, given.deviation) < -_AGAINST
-    return np.asarray(against & (sign < 0) & (labels.lapse < RATE))
+    by_values = log_mass(labels.limit - given.mean[0], given.left[0])
+    against = np.minimum(solution.ep.log_mass[0], by_values) - log_mass(labels.limit, given.deviation[0]) < -_AGAINST
+    return np.asarray(against & (labels.sign < 0) & (labels.lapse < RATE))
 
 
 def _search(
-    given: Conditioned,
-    sign: Array,
-    rule: ThresholdRule,
-    width: float,
-    rates: Array,
-    guess: float | None,
-    sites: Array | None,
+    given: Conditioned, labels: Labels, rule: ThresholdRule, guess: float | None = None, sites: Array | None = None
 ) -> ThresholdEstimate:
-    """The most probable threshold at given lapse rates; every EP starts from the sites of the one before."""
-    solves = 0
+    """The most probable threshold of labels; every EP starts from the sites of the one before."""
+    solves, rates = 0, np.asarray(labels.lapse)
 
     def at(threshold: float, sweeps: int) -> Solution:
         nonlocal sites, solves
-        labels = make_labels(sign, threshold, width, rates)
-        found = solve(given, labels, start=sites, tolerance=_TOLERANCE, max_sweeps=sweeps)
+        moved = replace(labels, limit=threshold)
+        found = solve(given, moved, start=sites, tolerance=_TOLERANCE, max_sweeps=sweeps)
         sites, solves = found.ep.sites, solves + 1
         return found
 
-    known = rule.without_search(sign)
+    known = rule.without_search(labels.sign)
     if known is None:
         # One standard deviation above the highest success, unless there is an earlier estimate.
-        upper = np.where(sign > 0, given.mean[0] + given.left[0], -math.inf)
+        upper = np.where(labels.sign > 0, given.mean[0] + given.left[0], -math.inf)
         unit = float(given.left[0, upper.argmax()])
         first = float(upper.max()) if guess is None else guess
 
@@ -180,8 +166,7 @@ def _search(
 def solve_labels(given: Conditioned, sign: Array, thresholds: Array, start: Array | None = None) -> EPResult:
     """EP of the labelled latents at `b` thresholds."""
     mean, covariance = (np.repeat(part, len(thresholds), 0) for part in (given.mean, given.covariance))
-    labels = make_labels(sign, thresholds)
-    return propagate(mean, covariance, labels, start=start, tolerance=_ROUGH, max_sweeps=100)
+    return propagate(mean, covariance, Labels(sign, thresholds[:, None]), start=start, tolerance=_ROUGH, max_sweeps=100)
 
 
 def threshold_deviation(given: Conditioned, sign: Array, rule: ThresholdRule, mode: ThresholdEstimate) -> float:

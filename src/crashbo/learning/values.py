@@ -18,8 +18,15 @@ from crashbo.gp.inference import log_evidence_of_values
 from crashbo.gp.kernel import KernelName
 from crashbo.gp.rows import Rows
 from crashbo.learning.block import Block
-from crashbo.learning.map import LogPosterior, Mode, find_mode
-from crashbo.learning.priors import log_value_prior, log_visible_share, usual_values, value_bounds
+from crashbo.learning.map import (
+    LogPosterior,
+    Mode,
+    find_mode,
+    log_value_prior,
+    log_visible_share,
+    usual_values,
+    value_bounds,
+)
 from crashbo.learning.warp import Warp, make_warp
 from crashbo.numbers import Numbers
 from crashbo.sobol import sobol

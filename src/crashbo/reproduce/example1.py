@@ -52,7 +52,7 @@ class Example1:
             "log_truncation": float(ep.log_partition[0]),
             "log_evidence": float(self.model.posterior.log_evidence[0]),
             "converged": bool(ep.converged[0]),
-            "sweeps": ep.sweeps,
+            "sweeps": int(ep.sweeps[0]),
             "posterior_mean": (unit * ep.mean[0]).tolist(),
             "posterior_std": (unit * np.sqrt(ep.variance[0])).tolist(),
             "success_probability": dict(zip(("0.2", "0.6", "0.8"), success.tolist(), strict=True)),

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.botorch import density
+from crashbo.gp.ep import Labels
 from crashbo.gp.kernel import correlation, squared_distance
-from crashbo.learning.threshold import make_labels
 from crashbo.strategies.paper.model import GPCR
 
 Array = NDArray[np.float64]
@@ -25,5 +25,5 @@ def predictive_density(model: GPCR, X: Array, grid: Array) -> Array:
     posterior, unit = model.posterior, model.deviation
     near = correlation(squared_distance(X, posterior.rows.X, posterior.at.lengthscale[0, 0]), model.point.kernel)
     cross = near[:, posterior.rows.point] * posterior.at.mixing[0, posterior.rows.output, 0]
-    labels = make_labels(posterior.rows.sign, model.threshold / unit, 0.0)
+    labels = Labels(posterior.rows.sign, model.threshold / unit, 0.0)
     return density.predictive_density(posterior.given, labels, cross, np.ones(len(X)), grid / unit) / unit

@@ -15,10 +15,9 @@ from crashbo.errors import InputError
 from crashbo.gp.inference import infer
 from crashbo.gp.prediction import Prediction, Predictor
 from crashbo.history import OBJECTIVE, History
-from crashbo.learning.average import KnownSites, ModelSet, loosened
+from crashbo.learning.average import ModelSet, learning_size, loosened, sites_by_place, start_at
 from crashbo.learning.block import Block
 from crashbo.learning.reasons import Reasons
-from crashbo.learning.schedule import learning_size
 from crashbo.outcome import Constraint
 from crashbo.strategies.base import Limit, Place, Relation
 from crashbo.strategies.gain import Moments, log_held
@@ -120,7 +119,7 @@ class Output:
         )
         values = np.stack([warp(block.values) for warp in models.warps])
         rows = grown.rows(np.concatenate([values, q.mean[:, 0, held]], -1))
-        start = KnownSites.of(models.posterior).start(rows)
+        start = start_at(rows, sites_by_place(models.posterior))
         posterior = infer(rows, models.posterior.at, start=start, tolerance=1e-3, max_sweeps=60)
         return replace(self, models=replace(models, posterior=posterior))
 

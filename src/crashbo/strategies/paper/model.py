@@ -12,8 +12,7 @@ from crashbo.gp.inference import Posterior, condition_on_values, evidence_gradie
 from crashbo.gp.rows import NOISE_FLOOR, Rows, joint_covariance
 from crashbo.learning.average import Candidates, ModelSet
 from crashbo.learning.block import Block
-from crashbo.learning.map import find_mode
-from crashbo.learning.priors import log_normal, log_value_prior, usual_values, value_bounds
+from crashbo.learning.map import find_mode, log_normal, log_value_prior, usual_values, value_bounds
 from crashbo.learning.threshold import ThresholdEstimate, ThresholdRule, estimate_threshold, threshold_deviation
 from crashbo.learning.values import ValuePoint
 from crashbo.learning.warp import Warp, make_warp
