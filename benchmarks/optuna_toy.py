@@ -20,6 +20,9 @@ from crashbo.integrations.optuna import CrashBOSampler
 
 SAMPLERS: dict[str, Callable[[int], optuna.samplers.BaseSampler]] = {
     "CrashBO": lambda seed: CrashBOSampler(seed=seed),
+    "CrashBO, risk=0.1": lambda seed: CrashBOSampler(seed=seed, options=crashbo.Options(risk=0.1)),
+    "CrashBO, crash_budget=5": lambda seed: CrashBOSampler(seed=seed, options=crashbo.Options(crash_budget=5)),
+    'CrashBO, crashes="absorb"': lambda seed: CrashBOSampler(seed=seed, options=crashbo.Options(crashes="absorb")),
     "GPSampler": lambda seed: optuna.samplers.GPSampler(seed=seed),
     "TPESampler": lambda seed: optuna.samplers.TPESampler(seed=seed),
     "RandomSampler": lambda seed: optuna.samplers.RandomSampler(seed=seed),
