@@ -31,18 +31,16 @@ def log_mes(mean: Array, deviation: Array, minima: Array) -> tuple[Array, Array,
     return total - math.log(len(minima)), pulled.sum(0) / deviation, -(pulled * t).sum(0) / deviation
 
 
-def log_success_slope(output: Output, q: Prediction) -> Array:
-    """Gradient by the points, `p x d`, of the log probability that an output holds, equation (17).
+def log_success(output: Output, q: Prediction) -> tuple[Array, Array, Array]:
+    """Log of equation (17), the probability that an output holds, `p`, and its derivatives as `Prediction.pull` takes.
 
     Math: log Phi(z),  z = (c - mean) / deviation of the margin
     """
-    by_mean, by_variance = np.zeros_like(q.mean), np.zeros_like(q.mean)
-    deviation = np.sqrt(q.variance[:, 1:])
+    by_mean, by_variance, deviation = np.zeros_like(q.mean), np.zeros_like(q.mean), np.sqrt(q.variance[:, 1:])
     z = np.minimum((output.thresholds - q.mean[:, 1:]) / deviation, _CERTAIN)
     hazard = truncation(z).hazard
-    by_mean[:, 1:] = -hazard / deviation
-    by_variance[:, 1:] = -0.5 * hazard * z / q.variance[:, 1:]
-    return q.pull(by_mean, by_variance)
+    by_mean[:, 1:], by_variance[:, 1:] = -hazard / deviation, -0.5 * hazard * z / q.variance[:, 1:]
+    return output.log_held(q)[0], by_mean, by_variance
 
 
 @dataclass(frozen=True)
@@ -61,34 +59,34 @@ class PaperScore:
 
     def gain(self, X: Array) -> Array | None:
         """mES alone: what a picture of the unconstrained acquisition shows."""
-        if self.minima is None:
-            return None
-        return np.exp(self._information(self.models.objective.predictor(X), self.minima)[0])
+        return None if self.minima is None else np.exp(self._own(self.models.objective.predictor(X))[0])
 
     def log(self, X: Array) -> Array:
         """Log scores at `p x d`."""
-        q = self.models.objective.predictor(X)
-        own = self.models.objective.log_held(q)[0] if self.minima is None else self._information(q, self.minima)[0]
-        return own + sum(one.log_held(one.predictor(X))[0] for one in self.models.constraints.values())
+        own, *others = (log for _, log, _, _ in self._factors(X))
+        return own + np.sum(others, 0)
 
     def with_slope(self, X: Array) -> tuple[Array, Array]:
         """Log scores at `p x d` and their gradients."""
-        q = self.models.objective.predictor(X)
-        if self.minima is None:
-            value, gradient = self.models.objective.log_held(q)[0], log_success_slope(self.models.objective, q)
-        else:
-            value, slope_by_mean, slope_by_deviation = self._information(q, self.minima)
-            by_mean, by_variance = np.zeros_like(q.mean), np.zeros_like(q.mean)
-            by_mean[0, 0], by_variance[0, 0] = slope_by_mean, 0.5 * slope_by_deviation / np.sqrt(q.variance[0, 0])
-            gradient = q.pull(by_mean, by_variance)
-        for one in self.models.constraints.values():
-            held = one.predictor(X)
-            value, gradient = value + one.log_held(held)[0], gradient + log_success_slope(one, held)
-        return value, gradient
+        factors = self._factors(X)
+        gradients = [q.pull(by_mean, by_variance) for q, _, by_mean, by_variance in factors]
+        return np.sum([log for _, log, _, _ in factors], 0), np.sum(gradients, 0)
 
     def maximum(self, points: Array, space: Space, effort: Effort) -> Maximum:
         """The highest log score, searched from `points`."""
         return maximise(self.log, self.with_slope, points, space, effort=effort)
 
-    def _information(self, q: Prediction, minima: Array) -> tuple[Array, Array, Array]:
-        return log_mes(q.mean[0, 0], np.sqrt(q.variance[0, 0]), minima)
+    def _factors(self, X: Array) -> list[tuple[Prediction, Array, Array, Array]]:
+        """Of the score: a prediction at `p x d`, and a factor's log that depends on it, with derivatives."""
+        q, constraints = self.models.objective.predictor(X), self.models.constraints.values()
+        held = [(one, one.predictor(X)) for one in constraints]
+        return [(q, *self._own(q)), *((at, *log_success(one, at)) for one, at in held)]
+
+    def _own(self, q: Prediction) -> tuple[Array, Array, Array]:
+        """The objective's factor: mES, or its success while that alone counts."""
+        if self.minima is None:
+            return log_success(self.models.objective, q)
+        by_mean, by_variance, deviation = np.zeros_like(q.mean), np.zeros_like(q.mean), np.sqrt(q.variance[0, 0])
+        log, by_mean[0, 0], by_deviation = log_mes(q.mean[0, 0], deviation, self.minima)
+        by_variance[0, 0] = 0.5 * by_deviation / deviation
+        return log, by_mean, by_variance

@@ -109,8 +109,7 @@ def _lowest_mean(success: PaperScore, points: Array, space: Space, least: float)
         q, (held, by_point) = objective.predictor(X), success.with_slope(X)
         by_mean = np.zeros_like(q.mean)
         by_mean[0, 0] = -1 / objective.deviation
-        short = np.minimum(held - least, 0.0)
-        gradient = q.pull(by_mean, np.zeros_like(by_mean)) + _STRICT * (short < 0)[:, None] * by_point
-        return -q.mean[0, 0] / objective.deviation + _STRICT * short, gradient
+        gradient = q.pull(by_mean, np.zeros_like(by_mean)) + _STRICT * (held < least)[:, None] * by_point
+        return -q.mean[0, 0] / objective.deviation + _STRICT * np.minimum(held - least, 0.0), gradient
 
     return maximise(score, slope, points, space, effort=_GUESS, allowed=lambda X: success.log(X) >= least).point
