@@ -11,7 +11,7 @@ from crashbo.learning.block import Block
 from crashbo.learning.threshold import solve_labels
 from crashbo.options import FixedModel
 from crashbo.strategies.paper.model import GPCR, fit, learn, log_evidence
-from crashbo.strategies.paper.score import log_success
+from crashbo.strategies.paper.strategy import log_success
 from tests.strategies.paper.models import example1, fixed_fit, joint, make_block, simulation1, simulation2
 
 
