@@ -42,9 +42,9 @@ class VirtualFunction:
 
     def __init__(self, model: GPCR, rng: np.random.Generator, capacity: int) -> None:
         """Begin with nothing revealed; there is room for `capacity` evaluations."""
-        at, predictor = model.posterior.at, model.predictor
+        predictor, self.deviation = model.predictor, model.deviation
         self.rng, self.noise, self.capacity, self.count = rng, model.noise, capacity, 0
-        self.lengthscale, self.kernel, self.deviation = at.lengthscale[0, 0], model.point.kernel, model.deviation
+        self.lengthscale, self.kernel = model.posterior.at.lengthscale[0, 0], model.point.kernel
         self.trials = len(predictor.X)
         self.whitener = self.deviation * predictor.whiteners[0][0]
         self.weights = self.deviation * predictor.weights[0][0]
@@ -55,27 +55,25 @@ class VirtualFunction:
 
     def __call__(self, X: Array) -> Array:
         """Reveal the sample at `q x d`, with noise, in units of the model's scaling."""
-        q, n, m = len(X), self.trials, self.count
-        if m + q > self.capacity:
+        n, past = self.trials, slice(self.count)
+        new = slice(self.count, self.count + len(X))
+        if new.stop > self.capacity:
             raise _SpentError
-        total = n + m + q
-        self.X[n + m : total] = X
-        near = correlation(squared_distance(X, self.X[:total], self.lengthscale), self.kernel)
-        t = near[:, :n] @ self.whitener
-        centre, spread = near[:, :n] @ self.weights, self.deviation**2 * near[:, n + m :] - t @ t.T
-        if m:
-            past = self.deviation**2 * near[:, n : n + m] - t @ self.explained[:m].T
-            half = past @ self.inverse[:m, :m].T
-            centre, spread = centre + half @ self.white[:m], spread - half @ half.T
-        spread.flat[:: q + 1] = np.maximum(spread.diagonal(), 0.0) + self.noise
-        root = _root(spread, self.noise)
-        drawn = self.rng.standard_normal(q)
+        self.X[n + new.start : n + new.stop] = X
+        near = correlation(squared_distance(X, self.X[: n + new.stop], self.lengthscale), self.kernel)
+        of_trials, of_evaluations = near[:, :n], self.deviation**2 * near[:, n:]
+        t = of_trials @ self.whitener
+        inverse = self.inverse[past, past]
+        half = (of_evaluations[:, past] - t @ self.explained[past].T) @ inverse.T
+        spread = of_evaluations[:, new] - t @ t.T - half @ half.T
+        spread.flat[:: len(X) + 1] = np.maximum(spread.diagonal(), 0.0) + self.noise
+        root, drawn = _root(spread, self.noise), self.rng.standard_normal(len(X))
         own, _ = lapack.dtrtri(root, lower=1)
-        if m:
-            self.inverse[m : m + q, :m] = -own @ (half @ self.inverse[:m, :m])
-        self.inverse[m : m + q, m : m + q], self.white[m : m + q], self.explained[m : m + q] = own, drawn, t
-        self.count = m + q
-        return np.asarray(centre + root @ drawn)
+        values = of_trials @ self.weights + half @ self.white[past] + root @ drawn
+        self.inverse[new, past] = -own @ (half @ inverse)
+        self.inverse[new, new], self.white[new], self.explained[new] = own, drawn, t
+        self.count = new.stop
+        return values
 
 
 def _root(spread: Array, noise: float) -> Array:
