@@ -84,7 +84,7 @@ class Output:
         block = self.models.block
         if block.threshold is not None:
             return Limit(block.threshold)
-        if not block.margins or not len(block.above) or not len(block.values):
+        if not len(block.above) or not len(block.values):
             return None
         models = loosened(self.models) if block.self_limited else self.models
         related = models.correlation[:, 0] > RELATED
@@ -190,11 +190,8 @@ class Averaged(Generic[AnyOutput]):
 
     @property
     def relation(self) -> Relation | None:
-        models = self.objective.models
-        if not self.any_cost or not len(models.block.above) or not models.block.margins:
-            return None
-        counts = np.bincount(models.block.above_margin, minlength=models.block.margins)
-        return self._relation(int(counts.argmax()))
+        crashes = self.objective.models.block.above_margin
+        return self._relation(int(np.bincount(crashes).argmax())) if self.any_cost and len(crashes) else None
 
     def _relation(self, margin: int) -> Relation:
         models = self.objective.models

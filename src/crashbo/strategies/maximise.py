@@ -78,11 +78,9 @@ def maximise(
     follow it. Where constraints end the space, random steps follow, ever shorter, along the border.
 
     Args:
-        score: `p x d` to `p`.
-        slope: `p x d` to scores `p` and gradients `p x d`.
+        score, slope: `p x d` to scores `p`, and to scores with gradients `p x d`.
         points: `k x d`, valid ones to look at first.
         space: which points are valid.
-        effort: how hard to search.
         allowed: `p x d` to bool `p`, points that may be returned; None allows all.
     """
     effort, rounding = effort or Effort(), Rounding(space)

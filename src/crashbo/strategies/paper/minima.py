@@ -194,16 +194,14 @@ def virtual_minima(
 
 
 def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator) -> Callable[[Array], Array]:
-    """Draw functions by Matheron's rule, on the rows of the posterior.
-
-    A value row has its noise, a label row its EP site as a pseudo-observation: sites' means and variances.
+    """Draw functions by Matheron's rule, on the rows of the posterior: values with noise, labels as EP's sites.
 
     Math: f = f_prior + k(., rows) (b - G (f_prior(rows) + e)),  e ~ N(0, noise or 1 / precision),
         f_prior(x) = phi(x)' w, phi random Fourier features; b the posterior's weights, G as in `Posterior`
 
     Returns:
-        the `count` functions, to be evaluated at common points `p x d`, or at each function's own `count x p x d`, in
-        units of the model's scaling; gives `count x p`.
+        the functions, of common points `p x d` or of each one's own `count x p x d`; values `count x p` in units of the
+        model's scaling.
     """
     trials, deviation, lengthscale = model.posterior.rows.X, model.deviation, model.posterior.at.lengthscale[0, 0]
     frequencies = rng.standard_normal((features, trials.shape[-1]))
@@ -230,17 +228,14 @@ def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator)
 
 def _update(model: GPCR, prior: Array, rng: np.random.Generator) -> Array:
     """Weights of the trials' correlations, `s x n`, given the latent's prior draws there."""
-    posterior = model.posterior
-    rows, k, half = posterior.rows, posterior.rows.n_values, posterior.half[0]
-    mixing = posterior.at.mixing[0, rows.output, 0]
-    precision = posterior.ep.precision[0]
-    used = precision > 0  # a label without precision has no row in G
-    variance = np.concatenate([posterior.at.row_noise(rows)[0], 1 / np.where(used, precision, 1.0)])
-    drawn = rng.standard_normal((len(prior), len(variance)))
+    posterior, rows, half = model.posterior, model.posterior.rows, model.posterior.half[0]
+    mixing, precision = posterior.at.mixing[0, rows.output, 0], posterior.ep.precision[0]
+    sites = 1 / np.where(precision > 0, precision, np.inf)  # a label without precision has no row in G
+    deviation = np.sqrt(np.concatenate([posterior.at.row_noise(rows)[0], sites]))
+    drawn, k = rng.standard_normal((len(prior), len(deviation))), rows.n_values
     order = np.concatenate([np.arange(k), k + np.argsort(np.argsort(rows.label_point))])  # drawn in the trials' order
-    noise = np.sqrt(variance) * drawn[:, order]
-    noise[:, k:][:, ~used] = 0.0
-    moved = mixing * (posterior.weights[0] - ((mixing * prior[:, rows.point] + noise) @ half.T) @ half)
+    seen = mixing * prior[:, rows.point] + deviation * drawn[:, order]
+    moved = mixing * (posterior.weights[0] - (seen @ half.T) @ half)
     return np.asarray(moved @ rows.incidence)
 
 

@@ -84,10 +84,6 @@ class PaperScore:
         gradients = [q.pull(by_mean, by_variance) for q, _, by_mean, by_variance in factors]
         return np.sum([log for _, log, _, _ in factors], 0), np.sum(gradients, 0)
 
-    def maximum(self, points: Array, space: Space, effort: Effort) -> Maximum:
-        """The highest log score, searched from `points`."""
-        return maximise(self.log, self.with_slope, points, space, effort=effort)
-
     def _factors(self, X: Array) -> list[tuple[Prediction, Array, Array, Array]]:
         """Of the score: a prediction at `p x d`, and a factor's log that depends on it, with derivatives."""
         q, constraints = self.models.objective.predictor(X), self.models.constraints.values()
@@ -135,7 +131,7 @@ class PaperStrategy(Modelling[GPCR, ValuePoint]):
         if not history.trials or len(history.trials) + len(history.pending) < initial_count(history):
             return Suggested(initial_point(history), "initial")
         score, points, found = self._decide(history)
-        found = found or score.maximum(points, history.space, _EFFORT)
+        found = found or maximise(score.log, score.with_slope, points, history.space, effort=_EFFORT)
         success = float(self.surrogate(history).success(found.point[None])[0])
         return Suggested(found.point, score.mode, math.exp(found.value), success)
 
@@ -151,7 +147,7 @@ class PaperStrategy(Modelling[GPCR, ValuePoint]):
         points = look(history, int(history.generator(0).integers(2**31)), options.raw, history.points)
         success, least = PaperScore(models), math.log1p(-options.delta)
         if success.log(points).max() < least:
-            safest = success.maximum(points, history.space, _EFFORT)
+            safest = maximise(success.log, success.with_slope, points, history.space, effort=_EFFORT)
             if safest.value < least:
                 return success, points, safest
         usual = "mesco" if history.constraints else "mes"
@@ -168,7 +164,7 @@ class PaperStrategy(Modelling[GPCR, ValuePoint]):
         models, points = self.surrogate(history), look(history, history.seed, _RAW, history.points)
         success, least = PaperScore(models), math.log1p(-history.options.delta)
         if success.log(points).max() < least or not models.any_cost:
-            safest = success.maximum(points, history.space, _GUESS)
+            safest = maximise(success.log, success.with_slope, points, history.space, effort=_GUESS)
             if safest.value < least or not models.any_cost:
                 return Guess(safest.point, safest.value >= least)
             points = np.concatenate([points, safest.point[None]])
@@ -177,17 +173,19 @@ class PaperStrategy(Modelling[GPCR, ValuePoint]):
 
 def _lowest_mean(success: PaperScore, points: Array, space: Space, least: float) -> Array:
     """The point of the lowest posterior mean subject to log success >= least, `d`."""
-    objective = success.models.objective
+    objective, unit = success.models.objective, success.models.objective.deviation
+
+    def value(q: Prediction, held: Array) -> Array:
+        return -q.mean[0, 0] / unit + _STRICT * np.minimum(held - least, 0.0)
 
     def score(X: Array) -> Array:
-        mean = objective.predictor(X).mean[0, 0]
-        return -mean / objective.deviation + _STRICT * np.minimum(success.log(X) - least, 0.0)
+        return value(objective.predictor(X), success.log(X))
 
     def slope(X: Array) -> tuple[Array, Array]:
         q, (held, by_point) = objective.predictor(X), success.with_slope(X)
         by_mean = np.zeros_like(q.mean)
-        by_mean[0, 0] = -1 / objective.deviation
+        by_mean[0, 0] = -1 / unit
         gradient = q.pull(by_mean, np.zeros_like(by_mean)) + _STRICT * (held < least)[:, None] * by_point
-        return -q.mean[0, 0] / objective.deviation + _STRICT * np.minimum(held - least, 0.0), gradient
+        return value(q, held), gradient
 
     return maximise(score, slope, points, space, effort=_GUESS, allowed=lambda X: success.log(X) >= least).point
