@@ -59,7 +59,7 @@ class GPCR(Output):
         block, warp = self.models.block, self.point.warp
         if block.threshold is not None:
             return Limit(block.threshold)
-        if not block.margins or not len(block.values) or not math.isfinite(self.threshold):
+        if not len(block.values) or not math.isfinite(self.threshold):
             return None
         return Limit(float(warp.undo(np.array(self.threshold))), warp.scale * self.deviation * self._spread)
 
