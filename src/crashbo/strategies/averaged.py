@@ -2,23 +2,25 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, Self, TypeVar
+from itertools import compress
+from typing import Any, Generic, Self, TypeVar, Unpack
 
 import numpy as np
 from scipy.special import ndtr
 
-from crashbo.arrays import Array
+from crashbo.arrays import Array, Bools
 from crashbo.errors import InputError
+from crashbo.gp.ep import Effort
 from crashbo.gp.inference import infer
 from crashbo.gp.prediction import Prediction, Predictor
 from crashbo.history import OBJECTIVE, History
 from crashbo.learning.average import ModelSet, learning_size, loosened, sites_by_place, start_at
 from crashbo.learning.block import Block
 from crashbo.learning.reasons import Reasons
-from crashbo.outcome import Constraint
+from crashbo.learning.warp import Warp
 from crashbo.strategies.base import Limit, Place, Relation
 from crashbo.strategies.gain import Moments, log_held
 
@@ -49,11 +51,15 @@ class Output:
         """`b x margins x 1`."""
         return self.models.posterior.at.threshold[:, 1:, None]
 
+    @property
+    def not_lapsed(self) -> Array:
+        """`b x 1`, probability that nothing strikes at random: every margin may lapse."""
+        return (1 - self.models.posterior.at.lapse[:, None]) ** max(self.models.block.margins, 1)
+
     def moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the value at `p x d`, in its own units: moments of the mixture."""
         q = self.predictor(X)
-        each = [warp.undo_moments(q.mean[i, 0], np.sqrt(q.variance[i, 0])) for i, warp in enumerate(self.models.warps)]
-        means, deviations = (np.stack(one) for one in zip(*each, strict=True))
+        means, deviations = _unwarped(self.models.warps, q.mean[:, 0], np.sqrt(q.variance[:, 0]))
         mean = self.weights @ means
         return mean, np.sqrt(self.weights @ (np.square(deviations) + np.square(means - mean)))
 
@@ -68,75 +74,75 @@ class Output:
         held = np.exp(self.log_held(self.predictor(X)))
         return np.asarray(self.weights @ (held * self.not_lapsed if lapsing else held))
 
-    @property
-    def not_lapsed(self) -> Array:
-        """`b x 1`, probability that nothing strikes at random: every margin may lapse."""
-        return (1 - self.models.posterior.at.lapse[:, None]) ** max(self.models.block.margins, 1)
+    def noise_share(self) -> float:
+        """Standard deviation of the noise, relative to the spread of the values."""
+        return float(self.weights @ np.sqrt(self.models.posterior.at.noise[:, 0]))
 
     def limit(self) -> Limit | None:
         """The most probable limit of the value, where it has one: of the models in which crashes are high values."""
         block = self.models.block
         if block.threshold is not None:
             return Limit(block.threshold)
-        if not block.margins or not len(block.above) or not len(block.values):
+        if not len(block.above) or not len(block.values):
             return None
         models = loosened(self.models) if block.self_limited else self.models
         related = models.correlation[:, 0] > RELATED
         share = float(models.weights[related].sum())
         if share < 0.5:
             return None
-        at, (means, spreads) = models.posterior.at, models.limits()
-        scale = at.mixing[related, 0, 0] / at.mixing[related, 1, 0]
+        mixing, (means, spreads) = models.posterior.at.mixing[related], models.limits()
+        scale = mixing[:, 0, 0] / mixing[:, 1, 0]
         z, spread = scale * means[related, 0], scale * spreads[related, 0]
-        warps = [warp for warp, used in zip(models.warps, related, strict=True) if used]
-        each = [warp.undo_moments(z[i : i + 1], spread[i : i + 1]) for i, warp in enumerate(warps)]
-        values, deviations = (np.concatenate(one) for one in zip(*each, strict=True))
-        weights = models.weights[related] / share
-        lowest, low, high, highest = _quantiles(values, deviations, weights, (0.025, 0.16, 0.84, 0.975))
-        held = float(block.values.max()) if block.self_limited else -math.inf  # no limit lies below a value that held
-        mode = max(_mode(values, deviations, weights), held)
-        return Limit(mode, (high - low) / 2, (max(lowest, held), max(highest, held)))
-
-    def noise_share(self) -> float:
-        """Standard deviation of the noise, relative to the spread of the values."""
-        return float(self.weights @ np.sqrt(self.models.posterior.at.noise[:, 0]))
+        values, deviations = _unwarped(compress(models.warps, related), z, spread)
+        least = float(block.values.max()) if block.self_limited else -math.inf  # no limit lies below a value that held
+        return _limit_of_mixture(values, deviations, models.weights[related] / share, least)
 
     def believing(self, X: Array) -> Self:
         """These models with points under way that end as expected: with the mean, or with the likelier label."""
+        held = np.exp(self.weights @ self.log_held(self.predictor(X))) >= 0.5
+        return self._assuming(X, held, tolerance=1e-3, max_sweeps=60)
+
+    def _assuming(self, X: Array, held: Bools, *, labelled: bool = True, **effort: Unpack[Effort]) -> Self:
+        """These models with more points, where the value is its mean if it held; also with labels or without."""
         if not len(X):
             return self
-        models, q = self.models, self.predictor(X)
-        block, n = models.block, len(models.block.X)
-        held = np.exp(self.weights @ self.log_held(q)) >= 0.5 if block.margins else np.ones(len(X), dtype=bool)
-        new = n + np.arange(len(X))
+        models, block = self.models, self.models.block
+        new = len(block.X) + np.arange(len(X))
+        below, above = (new[held], new[~held]) if labelled else (new[:0], new[:0])
         grown = replace(
             block,
             X=np.concatenate([block.X, X]),
             value_point=np.concatenate([block.value_point, new[held]]),
-            below=np.concatenate([block.below, new[held]]),
-            above=np.concatenate([block.above, new[~held]]),
-            above_margin=np.concatenate([block.above_margin, np.zeros(int((~held).sum()), dtype=np.int64)]),
+            below=np.concatenate([block.below, below]),
+            above=np.concatenate([block.above, above]),
+            above_margin=np.concatenate([block.above_margin, np.zeros_like(above)]),
         )
         values = np.stack([warp(block.values) for warp in models.warps])
-        rows = grown.rows(np.concatenate([values, q.mean[:, 0, held]], -1))
-        start = start_at(rows, sites_by_place(models.posterior))
-        posterior = infer(rows, models.posterior.at, start=start, tolerance=1e-3, max_sweeps=60)
-        return replace(self, models=replace(models, posterior=posterior))
+        rows = grown.rows(np.concatenate([values, self.predictor(X).mean[:, 0, held]], -1))
+        effort["start"] = start_at(rows, sites_by_place(models.posterior))
+        return replace(self, models=replace(models, posterior=infer(rows, models.posterior.at, **effort)))
 
 
-def _mode(means: Array, deviations: Array, weights: Array) -> float:
-    """The most probable value of a mixture of Gaussians, `b` each, between their means to one part in a thousand."""
+def _unwarped(warps: Iterable[Warp], means: Array, deviations: Array) -> tuple[Array, Array]:
+    """Means and standard deviations under each of `b` models, `b x ...`, in the value's own units."""
+    each = [warp.undo_moments(mean, spread) for warp, mean, spread in zip(warps, means, deviations, strict=True)]
+    values, spreads = zip(*each, strict=True)
+    return np.stack(values), np.stack(spreads)
+
+
+def _limit_of_mixture(means: Array, deviations: Array, weights: Array, least: float) -> Limit:
+    """A limit whose density is a mixture of `b` Gaussians, no less than `least`.
+
+    The mode is found between their means, to one part in a thousand, quantiles to a twentieth of the deviations.
+    """
     grid = np.linspace(means.min(), means.max(), 1001)
     wide = np.maximum(deviations, max(grid[1] - grid[0], 1e-300))[:, None]
     density = weights @ (np.exp(-0.5 * np.square((grid - means[:, None]) / wide)) / wide)
-    return float(grid[density.argmax()])
-
-
-def _quantiles(means: Array, deviations: Array, weights: Array, shares: Sequence[float]) -> list[float]:
-    """Below which given shares of a mixture of Gaussians lie, `b` each; to a twentieth of the deviations."""
+    mode = float(grid[density.argmax()])
     grid = np.unique(means + np.linspace(-5.0, 5.0, 201)[:, None] * deviations)
     below = weights @ ndtr((grid - means[:, None]) / np.maximum(deviations, 1e-300)[:, None])
-    return np.interp(shares, below, grid).tolist()
+    lowest, low, high, highest = np.interp((0.025, 0.16, 0.84, 0.975), below, grid).tolist()
+    return Limit(max(mode, least), (high - low) / 2, (max(lowest, least), max(highest, least)))
 
 
 @dataclass(frozen=True)
@@ -173,10 +179,8 @@ class Averaged(Generic[AnyOutput]):
 
     def constraints_hold(self, X: Array) -> Array:
         """Probability that all constraints hold at `p x d`."""
-        total = np.ones(len(X))
-        for one in self.constraints.values():
-            total = total * one.success(X, lapsing=False)
-        return total
+        each = [one.success(X, lapsing=False) for one in self.constraints.values()]
+        return np.prod([np.ones(len(X)), *each], 0)
 
     @property
     def limits(self) -> dict[str, Limit]:
@@ -185,11 +189,8 @@ class Averaged(Generic[AnyOutput]):
 
     @property
     def relation(self) -> Relation | None:
-        models = self.objective.models
-        if not self.any_cost or not len(models.block.above) or not models.block.margins:
-            return None
-        counts = np.bincount(models.block.above_margin, minlength=models.block.margins)
-        return self._relation(int(counts.argmax()))
+        crashes = self.objective.models.block.above_margin
+        return self._relation(int(np.bincount(crashes).argmax())) if self.any_cost and len(crashes) else None
 
     def _relation(self, margin: int) -> Relation:
         models = self.objective.models
@@ -206,7 +207,7 @@ class Averaged(Generic[AnyOutput]):
         """Which named reasons have a place of their own, and where: the crash most probably beyond that margin."""
         output, found = self.objective, list[Place]()
         block, reasons = output.models.block, output.reasons
-        for margin, name in enumerate(reasons.names if reasons != Reasons() else ()):
+        for margin, name in enumerate(reasons.names):
             points = block.X[block.above[block.above_margin == margin]]
             if name and len(points):
                 q = output.predictor(points)
@@ -224,37 +225,27 @@ class Averaged(Generic[AnyOutput]):
 
 def output_block(history: History, output: str, *, absorbed: bool) -> Block | None:
     """The trials of one output, None while nothing was seen of it; `absorbed`: a crash is a high value of the cost."""
+    points, told, threshold = history.points, history.costs, None
     if output != OBJECTIVE:
-        return _constraint_block(history, next(one for one in history.constraints if one.name == output))
-    crashed = np.array([trial.crashed for trial in history.trials])
-    costs = np.array([cost for cost in history.costs if cost is not None])
-    ok, bad = np.flatnonzero(~crashed), np.flatnonzero(crashed)
-    none, fixed = np.zeros(0, dtype=np.int64), history.options.fixed.get(OBJECTIVE)
-    if history.constraints and not len(bad):
-        return Block(history.points, ok, costs, none, none, none, margins=0, fixed=fixed)
-    margins = np.zeros(len(bad), dtype=np.int64)
-    return Block(history.points, ok, costs, ok, bad, margins, self_limited=absorbed, fixed=fixed)
-
-
-def _constraint_block(history: History, constraint: Constraint) -> Block | None:
-    seen = [i for i, trial in enumerate(history.trials) if constraint.name in trial.constraints]
-    if not seen:
+        seen = [i for i, trial in enumerate(history.trials) if output in trial.constraints]
+        points, told = points[seen], [history.trials[i].constraints[output] for i in seen]
+        threshold = next(one.threshold for one in history.constraints if one.name == output)
+    if not told:
         return None
-    told = [history.trials[i].constraints[constraint.name] for i in seen]
-    ok = np.array([j for j, value in enumerate(told) if value is not None], dtype=np.int64)
-    bad = np.array([j for j, value in enumerate(told) if value is None], dtype=np.int64)
-    values = np.array([value for value in told if value is not None])
-    below = ok[:0] if constraint.threshold is not None else ok  # a value says more than a label on a known limit
+    failed = np.array([value is None for value in told])
+    ok, bad = np.flatnonzero(~failed), np.flatnonzero(failed)
+    standard = output == OBJECTIVE and bool(history.constraints) and not len(bad)  # a GP without limits
     return Block(
-        history.points[seen],
+        points,
         ok,
-        values,
-        below,
+        np.array([value for value in told if value is not None]),
+        ok[:0] if standard or threshold is not None else ok,  # a value says more than a label on a known limit
         bad,
-        np.zeros(len(bad), dtype=np.int64),
-        self_limited=True,
-        threshold=constraint.threshold,
-        fixed=history.options.fixed.get(constraint.name),
+        np.zeros_like(bad),
+        margins=0 if standard else 1,
+        self_limited=absorbed or output != OBJECTIVE,
+        threshold=threshold,
+        fixed=history.options.fixed.get(output),
     )
 
 

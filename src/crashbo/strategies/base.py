@@ -14,8 +14,7 @@ class Limit:
 
     Attributes:
         value: the known limit, or the most probable one.
-        deviation: half of the range in which it lies with a probability of 68 %, the standard deviation of a Gaussian;
-            0 if it is known.
+        deviation: half of the range in which it lies with a probability of 68 %; 0 if it is known.
         range: in which it lies with a probability of 95 %; None: two deviations to both sides.
     """
 
@@ -30,9 +29,8 @@ class Limit:
 
     def times(self, sign: float) -> "Limit":
         """The same limit of an output that is multiplied with 1 or -1."""
-        if sign > 0 or self.range is None:
-            return Limit(sign * self.value, self.deviation, self.range)
-        return Limit(-self.value, self.deviation, (-self.range[1], -self.range[0]))
+        ends = self.range if sign > 0 or self.range is None else (-self.range[1], -self.range[0])
+        return Limit(sign * self.value, self.deviation, ends)
 
 
 @dataclass(frozen=True)

@@ -37,28 +37,22 @@ class Maximum:
     point: Array
     value: float
 
+    def or_better(self, other: "Maximum") -> "Maximum":
+        return other if other.value > self.value else self
+
 
 class Rounding:
     """Moves points to valid ones: integers and choices to the middle of their cells, all to where constraints hold."""
 
     def __init__(self, space: Space) -> None:
-        self.space, self.constrained = space, bool(space.constraints)
-        self.discrete = [one for one in space.coordinates if one.kind != "continuous"]
-        self.free = np.ones(space.dimension)
-        for one in self.discrete:
-            self.free[one.start : one.stop] = 0.0
-
-    def __bool__(self) -> bool:
-        return bool(self.discrete) or self.constrained
+        self.space = space
+        kinds = [one.kind for one in space.coordinates for _ in range(one.start, one.stop)]
+        self.free = np.array([kind == "continuous" for kind in kinds], dtype=bool)  # d
+        self.needed = bool(space.constraints) or not self.free.all()
 
     def __call__(self, X: Array) -> Array:
-        """Round `... x d` points."""
-        if not self:
-            return X
-        result = X.copy()
-        for one in self.discrete:
-            result[..., one.start : one.stop] = one.round(np.clip(X[..., one.start : one.stop], 0.0, 1.0))
-        return self.space.inward(np.clip(result, 0.0, 1.0)) if self.constrained else result
+        """Round `... x d` points; a coordinate that a search has made NaN becomes 0."""
+        return self.space.inward(self.space.round(np.nan_to_num(X))) if self.needed else X
 
 
 def look(history: History, seed: int, raw: int, near: Array) -> Array:
@@ -84,11 +78,9 @@ def maximise(
     follow it. Where constraints end the space, random steps follow, ever shorter, along the border.
 
     Args:
-        score: `p x d` to `p`.
-        slope: `p x d` to scores `p` and gradients `p x d`.
+        score, slope: `p x d` to scores `p`, and to scores with gradients `p x d`.
         points: `k x d`, valid ones to look at first.
         space: which points are valid.
-        effort: how hard to search.
         allowed: `p x d` to bool `p`, points that may be returned; None allows all.
     """
     effort, rounding = effort or Effort(), Rounding(space)
@@ -98,34 +90,31 @@ def maximise(
         values = np.where(np.isfinite(values), values, -1e300)
         return values if allowed is None else np.where(allowed(X), values, -1e301)
 
-    def refine(start: Array) -> tuple[Array, Array]:
-        refined = rounding(_ascend(slope, start, rounding, effort))
-        return refined, evaluate(refined)
-
-    def move(best: Maximum, X: Array, least: float = 0.0) -> Maximum:
-        """The best of valid points near `X`, if it gains more than `least`; else `best` itself."""
+    def best_near(X: Array) -> Maximum:
         moved = rounding(X)
-        found = _highest(moved, evaluate(moved))
-        return found if found.value > best.value + least else best
+        return _highest(moved, evaluate(moved))
 
     def climb(best: Maximum) -> Maximum:
         for _ in range(_CLIMBS):
-            before, best = best, move(best, _moves(best.point, space), 1e-9 * abs(best.value))
-            if best is before:
+            found = best_near(_moves(best.point, space))
+            if found.value <= best.value + 1e-9 * abs(best.value):
                 break
+            best = found
         return best
 
     values = evaluate(points)
     top = np.argsort(-values, kind="stable")[: effort.starts]
-    refined, found = refine(points[top])
-    best = _highest(np.concatenate([refined, points[top]]), np.concatenate([found, values[top]]))
-    if rounding:
+    refined = best_near(_ascend(slope, points[top], rounding, effort))
+    best = refined.or_better(_highest(points[top], values[top]))
+    if rounding.needed:
         best = climb(best)
-        again = _highest(*refine(best.point[None]))
-        best = climb(again) if again.value > best.value else best
+        again = best_near(_ascend(slope, best.point[None], rounding, effort))
+        if again.value > best.value:
+            best = climb(again)
     rng = np.random.default_rng(0)
-    for length in _LENGTHS if rounding.constrained else ():
-        best = move(best, best.point + length * rng.standard_normal((64, len(best.point))))
+    for length in _LENGTHS if space.constraints else ():
+        steps = length * rng.standard_normal((64, len(best.point)))
+        best = best.or_better(best_near(best.point + steps))
     return best
 
 

@@ -11,7 +11,7 @@ from crashbo.learning.block import Block
 from crashbo.learning.threshold import solve_labels
 from crashbo.options import FixedModel
 from crashbo.strategies.paper.model import GPCR, fit, learn, log_evidence
-from crashbo.strategies.paper.score import log_success_slope
+from crashbo.strategies.paper.strategy import log_success
 from tests.strategies.paper.models import example1, fixed_fit, joint, make_block, simulation1, simulation2
 
 
@@ -80,7 +80,8 @@ def test_predictions_are_those_of_a_gp_on_values_and_sites(model):
 
 def test_the_gradient_of_success():
     model, X, step = simulation1(), np.random.default_rng(1).random((5, 2)), 1e-6
-    found = log_success_slope(model, model.predictor(X))
+    q = model.predictor(X)
+    found = q.pull(*log_success(model, q)[1:])
     for j in range(2):
         move = step * np.eye(2)[j]
         ahead, behind = (model.log_held(model.predictor(X + one))[0] for one in (move, -move))

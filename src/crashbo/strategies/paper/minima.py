@@ -42,9 +42,9 @@ class VirtualFunction:
 
     def __init__(self, model: GPCR, rng: np.random.Generator, capacity: int) -> None:
         """Begin with nothing revealed; there is room for `capacity` evaluations."""
-        at, predictor = model.posterior.at, model.predictor
+        predictor, self.deviation = model.predictor, model.deviation
         self.rng, self.noise, self.capacity, self.count = rng, model.noise, capacity, 0
-        self.lengthscale, self.kernel, self.deviation = at.lengthscale[0, 0], model.point.kernel, model.deviation
+        self.lengthscale, self.kernel = model.posterior.at.lengthscale[0, 0], model.point.kernel
         self.trials = len(predictor.X)
         self.whitener = self.deviation * predictor.whiteners[0][0]
         self.weights = self.deviation * predictor.weights[0][0]
@@ -55,27 +55,25 @@ class VirtualFunction:
 
     def __call__(self, X: Array) -> Array:
         """Reveal the sample at `q x d`, with noise, in units of the model's scaling."""
-        q, n, m = len(X), self.trials, self.count
-        if m + q > self.capacity:
+        n, past = self.trials, slice(self.count)
+        new = slice(self.count, self.count + len(X))
+        if new.stop > self.capacity:
             raise _SpentError
-        total = n + m + q
-        self.X[n + m : total] = X
-        near = correlation(squared_distance(X, self.X[:total], self.lengthscale), self.kernel)
-        t = near[:, :n] @ self.whitener
-        centre, spread = near[:, :n] @ self.weights, self.deviation**2 * near[:, n + m :] - t @ t.T
-        if m:
-            past = self.deviation**2 * near[:, n : n + m] - t @ self.explained[:m].T
-            half = past @ self.inverse[:m, :m].T
-            centre, spread = centre + half @ self.white[:m], spread - half @ half.T
-        spread.flat[:: q + 1] = np.maximum(spread.diagonal(), 0.0) + self.noise
-        root = _root(spread, self.noise)
-        drawn = self.rng.standard_normal(q)
+        self.X[n + new.start : n + new.stop] = X
+        near = correlation(squared_distance(X, self.X[: n + new.stop], self.lengthscale), self.kernel)
+        of_trials, of_evaluations = near[:, :n], self.deviation**2 * near[:, n:]
+        t = of_trials @ self.whitener
+        inverse = self.inverse[past, past]
+        half = (of_evaluations[:, past] - t @ self.explained[past].T) @ inverse.T
+        spread = of_evaluations[:, new] - t @ t.T - half @ half.T
+        spread.flat[:: len(X) + 1] = np.maximum(spread.diagonal(), 0.0) + self.noise
+        root, drawn = _root(spread, self.noise), self.rng.standard_normal(len(X))
         own, _ = lapack.dtrtri(root, lower=1)
-        if m:
-            self.inverse[m : m + q, :m] = -own @ (half @ self.inverse[:m, :m])
-        self.inverse[m : m + q, m : m + q], self.white[m : m + q], self.explained[m : m + q] = own, drawn, t
-        self.count = m + q
-        return np.asarray(centre + root @ drawn)
+        values = of_trials @ self.weights + half @ self.white[past] + root @ drawn
+        self.inverse[new, past] = -own @ (half @ inverse)
+        self.inverse[new, new], self.white[new], self.explained[new] = own, drawn, t
+        self.count = new.stop
+        return values
 
 
 def _root(spread: Array, noise: float) -> Array:
@@ -196,16 +194,14 @@ def virtual_minima(
 
 
 def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator) -> Callable[[Array], Array]:
-    """Draw functions by Matheron's rule, on the rows of the posterior.
-
-    A value row has its noise, a label row its EP site as a pseudo-observation: sites' means and variances.
+    """Draw functions by Matheron's rule, on the rows of the posterior: values with noise, labels as EP's sites.
 
     Math: f = f_prior + k(., rows) (b - G (f_prior(rows) + e)),  e ~ N(0, noise or 1 / precision),
         f_prior(x) = phi(x)' w, phi random Fourier features; b the posterior's weights, G as in `Posterior`
 
     Returns:
-        the `count` functions, to be evaluated at common points `p x d`, or at each function's own `count x p x d`, in
-        units of the model's scaling; gives `count x p`.
+        the functions, of common points `p x d` or of each one's own `count x p x d`; values `count x p` in units of the
+        model's scaling.
     """
     trials, deviation, lengthscale = model.posterior.rows.X, model.deviation, model.posterior.at.lengthscale[0, 0]
     frequencies = rng.standard_normal((features, trials.shape[-1]))
@@ -232,17 +228,14 @@ def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator)
 
 def _update(model: GPCR, prior: Array, rng: np.random.Generator) -> Array:
     """Weights of the trials' correlations, `s x n`, given the latent's prior draws there."""
-    posterior = model.posterior
-    rows, k, half = posterior.rows, posterior.rows.n_values, posterior.half[0]
-    mixing = posterior.at.mixing[0, rows.output, 0]
-    precision = posterior.ep.precision[0]
-    used = precision > 0  # a label without precision has no row in G
-    variance = np.concatenate([posterior.at.row_noise(rows)[0], 1 / np.where(used, precision, 1.0)])
-    drawn = rng.standard_normal((len(prior), len(variance)))
+    posterior, rows, half = model.posterior, model.posterior.rows, model.posterior.half[0]
+    mixing, precision = posterior.at.mixing[0, rows.output, 0], posterior.ep.precision[0]
+    sites = 1 / np.where(precision > 0, precision, np.inf)  # a label without precision has no row in G
+    deviation = np.sqrt(np.concatenate([posterior.at.row_noise(rows)[0], sites]))
+    drawn, k = rng.standard_normal((len(prior), len(deviation))), rows.n_values
     order = np.concatenate([np.arange(k), k + np.argsort(np.argsort(rows.label_point))])  # drawn in the trials' order
-    noise = np.sqrt(variance) * drawn[:, order]
-    noise[:, k:][:, ~used] = 0.0
-    moved = mixing * (posterior.weights[0] - ((mixing * prior[:, rows.point] + noise) @ half.T) @ half)
+    seen = mixing * prior[:, rows.point] + deviation * drawn[:, order]
+    moved = mixing * (posterior.weights[0] - (seen @ half.T) @ half)
     return np.asarray(moved @ rows.incidence)
 
 

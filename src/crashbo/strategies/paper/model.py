@@ -1,7 +1,7 @@
 """A Gaussian process for classified regression, or a standard GP, of every output: one model instead of an average."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
@@ -58,7 +58,7 @@ class GPCR(Output):
         block, warp = self.models.block, self.point.warp
         if block.threshold is not None:
             return Limit(block.threshold)
-        if not block.margins or not len(block.values) or not math.isfinite(self.threshold):
+        if not len(block.values) or not math.isfinite(self.threshold):
             return None
         return Limit(float(warp.undo(np.array(self.threshold))), warp.scale * self.deviation * self._spread)
 
@@ -68,38 +68,25 @@ class GPCR(Output):
 
     def believing(self, X: Array) -> Self:
         """This model with points under way that return their mean; the threshold stays."""
-        if not len(X):
-            return self
-        block, warp = self.models.block, self.point.warp
-        pending = len(block.X) + np.arange(len(X))
-        points = np.concatenate([block.value_point, pending])
-        grown = replace(block, X=np.concatenate([block.X, X]), value_point=points)
-        rows = grown.rows(np.concatenate([warp(block.values), self.predictor(X).mean[0, 0]]))
-        posterior = infer(rows, self.posterior.at, start=self.estimate.solution.ep.sites)
-        return replace(self, models=replace(self.models, posterior=posterior))
+        return self._assuming(X, np.ones(len(X), dtype=bool), labelled=False)
 
 
 def fit(block: Block, point: ValuePoint) -> GPCR:
-    """Estimate the threshold, then infer; a label that conflicts with the rest is relaxed where it stands."""
-    rows = block.rows(point.warp(block.values))
-    scale = math.exp(0.5 * point.theta[-2])
+    """Estimate the threshold, unless it is known, then infer; labels that conflict with the rest are relaxed."""
+    warp, scale = point.warp, math.exp(0.5 * point.theta[-2])
+    if block.threshold is not None:
+        rule = ThresholdRule(fixed=float(warp(np.array(block.threshold))) / scale)
+    else:
+        prior = _HYPERPRIOR if block.fixed is None else block.fixed.threshold_prior
+        rule = ThresholdRule(prior=None if prior is None else (prior[0] / scale, prior[1] / scale))
+    rows = block.rows(warp(block.values))
     at = block.with_threshold(point.theta[None], np.zeros(1), point.kernel)
     given = condition_on_values(joint_covariance(rows, at), rows.values, at.row_noise(rows))
-    rule = _rule(block, point.warp, scale)
     found = estimate_threshold(given, rows.sign, rule)
     at = block.with_threshold(point.theta[None], np.array([found.threshold]), point.kernel)
     posterior = Posterior(found.solution.weights, found.solution.log_evidence, found.solution.ep, given, rows, at)
-    models = ModelSet(block, Candidates(at, (point.warp,), np.zeros(1)), posterior, np.ones(1), 0.0)
+    models = ModelSet(block, Candidates(at, (warp,), np.zeros(1)), posterior, np.ones(1), 0.0)
     return GPCR(models, point=point, rule=rule, estimate=found)
-
-
-def _rule(block: Block, warp: Warp, scale: float) -> ThresholdRule:
-    """Known, or searched for; 0 while there is no stable point."""
-    if block.threshold is not None or not len(block.values):
-        known = 0.0 if block.threshold is None else float(warp(np.array(block.threshold))) / scale
-        return ThresholdRule(fixed=known)
-    prior = _HYPERPRIOR if block.fixed is None else block.fixed.threshold_prior
-    return ThresholdRule(prior=None if prior is None else (prior[0] / scale, prior[1] / scale))
 
 
 def learn(block: Block) -> ValuePoint:
