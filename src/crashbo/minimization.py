@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -144,7 +145,8 @@ def minimize(
     check("n_jobs", n_jobs, is_count(n_jobs, -1) and n_jobs != 0, "be an integer >= 1, or -1 for one per core")
     check("catch", catch, catchable, "be exception classes, as after `except`")
     check("options", options, options is None or isinstance(options, Options), "be crashbo.Options or None")
-    stop = _Stop(math.inf if timeout is None else time.monotonic() + timeout, max_failures, patience)
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    why_stop = partial(_why_stop, deadline=deadline, max_failures=max_failures, patience=patience)
     jobs = Jobs(rollout, n_jobs if n_jobs > 0 else os.cpu_count() or 1, processes=processes)
     named = {"risk": risk, "crash_budget": crash_budget, **more}
     beside = {**named, "options": options, "constraints": constraints, "initial_points": initial_points}
@@ -166,14 +168,14 @@ def minimize(
     with progress_bar(n_trials, len(optimizer.trials), progress) as update, _with_result(optimizer, file):
         try:
             _forget_left_over(optimizer)
-            for trial in _trials(jobs, optimizer, n_trials, stop, kinds):
+            for trial in _trials(jobs, optimizer, n_trials, why_stop, kinds):
                 if file is not None:
                     optimizer.save(file)
                 update(len(optimizer.trials), _caption(optimizer.history))
                 if any([callback(optimizer, trial) is True for callback in callbacks]):  # noqa: C419 (call all)
                     stopped = "by a callback"
                     break
-            stopped = stopped or stop.why(optimizer.history)
+            stopped = stopped or why_stop(optimizer.history)
         except KeyboardInterrupt:
             stopped = "interrupted"
         finally:
@@ -182,24 +184,16 @@ def minimize(
     return _result(optimizer, stopped if len(optimizer.trials) < n_trials else "")
 
 
-@dataclass(frozen=True)
-class _Stop:
-    """When a run ends before all its trials."""
-
-    deadline: float
-    failures: int | None
-    patience: int | None
-
-    def why(self, history: History) -> str:
-        """Why no further trial should begin; "" while one should."""
-        if time.monotonic() >= self.deadline:
-            return "out of time"
-        failed = int(history.failed.sum())
-        if self.failures is not None and failed >= self.failures:
-            return f"{failed} trials failed"
-        seen, trials = history.best_trial, history.trials
-        since = len(trials) if seen is None else len(trials) - 1 - trials.index(seen)
-        return f"no progress in {since} trials" if self.patience is not None and since >= self.patience else ""
+def _why_stop(history: History, deadline: float, max_failures: int | None, patience: int | None) -> str:
+    """Why no further trial should begin; "" while one should."""
+    if time.monotonic() >= deadline:
+        return "out of time"
+    failed = int(history.failed.sum())
+    if max_failures is not None and failed >= max_failures:
+        return f"{failed} trials failed"
+    seen, trials = history.best_trial, history.trials
+    since = len(trials) if seen is None else len(trials) - 1 - trials.index(seen)
+    return f"no progress in {since} trials" if patience is not None and since >= patience else ""
 
 
 def _joined_options(options: Options | None, named: Mapping[str, Any], n_trials: int) -> Options:
@@ -216,13 +210,17 @@ def _joined_options(options: Options | None, named: Mapping[str, Any], n_trials:
 
 
 def _trials(
-    jobs: Jobs, optimizer: Optimizer, n_trials: int, stop: _Stop, catch: tuple[type[Exception], ...]
+    jobs: Jobs,
+    optimizer: Optimizer,
+    n_trials: int,
+    why_stop: Callable[[History], str],
+    catch: tuple[type[Exception], ...],
 ) -> Iterator[Trial]:
     """Run trials and tell what came of them; an error of the function itself is raised once all have ended."""
     broken: Exception | None = None
     while True:
         room = min(jobs.count, n_trials - len(optimizer.trials))
-        while len(jobs.running) < room and not (broken or stop.why(optimizer.history)):
+        while len(jobs.running) < room and not (broken or why_stop(optimizer.history)):
             jobs.start(optimizer.ask())
         if not jobs.running:
             break
