@@ -9,7 +9,7 @@ import numpy as np
 
 from crashbo.arrays import Array, Bools
 from crashbo.errors import InputError
-from crashbo.options import Options, check, is_count
+from crashbo.options import Options, is_count, require
 from crashbo.outcome import Constraint, Trial
 from crashbo.parameters import native
 from crashbo.space import Space
@@ -50,25 +50,24 @@ class Settings:
         options: Any = None,
     ) -> "Settings":
         """Validate and return the settings."""
-        if isinstance(constraints, (str, Constraint)):
-            raise InputError(f"`constraints` must be a list; got {constraints!r}. Put it in brackets.")
-        check("options", options, options is None or isinstance(options, Options), "be crashbo.Options or None")
+        several = not isinstance(constraints, (str, Constraint))
+        require("constraints", constraints, several, "be a list", "Put it in brackets.")
+        require("options", options, options is None or isinstance(options, Options), "be crashbo.Options or None")
         declared = tuple(Constraint(one) if isinstance(one, str) else one for one in constraints)
         for one in declared:
-            check("constraints", one, isinstance(one, Constraint), "hold crashbo.Constraint objects or names")
+            require("constraints", one, isinstance(one, Constraint), "hold crashbo.Constraint objects or names")
         names = [one.name for one in declared]
-        check("constraints", names, len(set(names)) == len(names), "have different names")
-        check("direction", direction, direction in ("minimize", "maximize"), "be 'minimize' or 'maximize'")
+        require("constraints", names, len(set(names)) == len(names), "have different names")
+        require("direction", direction, direction in ("minimize", "maximize"), "be 'minimize' or 'maximize'")
         own = not isinstance(strategy, str) and all(callable(getattr(strategy, name, None)) for name in _METHODS)
         rule = "be 'default', 'paper' or an object with suggest, guess, surrogate and score"
-        check("strategy", strategy, own or strategy in ("default", "paper"), rule)
+        require("strategy", strategy, own or strategy in ("default", "paper"), rule)
         rule = f"be one of {', '.join(map(repr, _ACQUISITIONS))}"
-        check("acquisition", acquisition, acquisition in _ACQUISITIONS, rule)
-        if acquisition != "auto" and strategy != "paper":
-            rule = f"'auto' unless `strategy` is 'paper'; got {acquisition!r}"
-            raise InputError(f"`acquisition` must be {rule}. The default strategy has one rule of its own.")
+        require("acquisition", acquisition, acquisition in _ACQUISITIONS, rule)
+        rule, advice = "be 'auto' unless `strategy` is 'paper'", "The default strategy has one rule of its own."
+        require("acquisition", acquisition, acquisition == "auto" or strategy == "paper", rule, advice)
         seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else native(seed)
-        check("seed", seed, is_count(seed, 0), "be an integer >= 0, or None for a new one")
+        require("seed", seed, is_count(seed, 0), "be an integer >= 0, or None for a new one")
         options = options or Options()
         unknown = [name for name in options.fixed if name not in (OBJECTIVE, *names)]
         if unknown:

@@ -14,7 +14,7 @@ from crashbo.errors import InputError
 from crashbo.history import Direction, History
 from crashbo.jobs import Jobs
 from crashbo.optimizer import Optimizer
-from crashbo.options import OptionKeywords, Options, check, is_count
+from crashbo.options import OptionKeywords, Options, is_count, require
 from crashbo.outcome import Constraint, Crash, Failure, Trial, is_number, outcome_of
 from crashbo.parameters import native
 from crashbo.progress import progress_bar
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas
 
 Callback = Callable[[Optimizer, Trial], bool | None]
+Kinds = tuple[type[Exception], ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,16 +136,17 @@ def minimize(
         optimizer: an existing optimizer to use, with its own settings.
         options: all options together; `n_trials` is filled in.
     """
-    n_trials, n_jobs, kinds = native(n_trials), native(n_jobs), catch if isinstance(catch, tuple) else (catch,)
+    n_trials, n_jobs = native(n_trials), native(n_jobs)
+    kinds = catch if isinstance(catch, tuple) else (catch,)
     catchable = all(isinstance(one, type) and issubclass(one, Exception) for one in kinds)
     timely = timeout is None or (is_number(timeout) and timeout > 0)
-    check("n_trials", n_trials, is_count(n_trials), "be an integer >= 1")
-    check("timeout", timeout, timely, "be a number of seconds > 0 or None")
+    require("n_trials", n_trials, is_count(n_trials), "be an integer >= 1")
+    require("timeout", timeout, timely, "be a number of seconds > 0 or None")
     for name, value in (("max_failures", max_failures), ("patience", patience)):
-        check(name, value, value is None or is_count(native(value)), "be an integer >= 1 or None")
-    check("n_jobs", n_jobs, is_count(n_jobs, -1) and n_jobs != 0, "be an integer >= 1, or -1 for one per core")
-    check("catch", catch, catchable, "be exception classes, as after `except`")
-    check("options", options, options is None or isinstance(options, Options), "be crashbo.Options or None")
+        require(name, value, value is None or is_count(native(value)), "be an integer >= 1 or None")
+    require("n_jobs", n_jobs, is_count(n_jobs, -1) and n_jobs != 0, "be an integer >= 1, or -1 for one per core")
+    require("catch", catch, catchable, "be exception classes, as after `except`")
+    require("options", options, options is None or isinstance(options, Options), "be crashbo.Options or None")
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     why_stop = partial(_why_stop, deadline=deadline, max_failures=max_failures, patience=patience)
     jobs = Jobs(rollout, n_jobs if n_jobs > 0 else os.cpu_count() or 1, processes=processes)
@@ -210,11 +212,7 @@ def _joined_options(options: Options | None, named: Mapping[str, Any], n_trials:
 
 
 def _trials(
-    jobs: Jobs,
-    optimizer: Optimizer,
-    n_trials: int,
-    why_stop: Callable[[History], str],
-    catch: tuple[type[Exception], ...],
+    jobs: Jobs, optimizer: Optimizer, n_trials: int, why_stop: Callable[[History], str], catch: Kinds
 ) -> Iterator[Trial]:
     """Run trials and tell what came of them; an error of the function itself is raised once all have ended."""
     broken: Exception | None = None
@@ -226,10 +224,10 @@ def _trials(
             break
         suggestion, (said, error) = jobs.wait()
         try:
-            if isinstance(error, catch) and not isinstance(error, Crash):
-                error = Crash(f"{type(error).__name__}: {error}")
             if error is not None and not isinstance(error, Crash):
-                raise error
+                if not isinstance(error, catch):
+                    raise error
+                error = Crash(f"{type(error).__name__}: {error}")
             trial = optimizer.record(suggestion, outcome_of(error or said, optimizer.constraints))
         except Exception as problem:
             optimizer.fail(suggestion, f"{type(problem).__name__}: {problem}")
@@ -243,8 +241,7 @@ def _trials(
 def _result(optimizer: Optimizer, stopped: str, *, modelled: bool = True) -> Result:
     trials = optimizer.trials
     best = optimizer.best() if trials and modelled else None
-    limits = optimizer.thresholds if modelled else {}
-    crashes = sum(trial.crashed for trial in trials)
+    limits, crashes = optimizer.thresholds if modelled else {}, sum(trial.crashed for trial in trials)
     return Result(best, trials, crashes, limits, bool(stopped), optimizer, optimizer.errors, stopped)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from crashbo.errors import InputError
 from crashbo.history import OBJECTIVE, Direction, History, Settings
 from crashbo.ledger import Ledger
-from crashbo.options import Options, check, is_count
+from crashbo.options import Options, is_count, require
 from crashbo.outcome import Constraint, Trial
 from crashbo.space import Space
 from crashbo.strategies import make_strategy
@@ -125,7 +125,7 @@ class Optimizer(Ledger):
         """Suggest the next trial, or `n` trials planned together. Pending trials are taken into account."""
         if n is None:
             return self._ask_one()
-        check("n", n, is_count(n), "be an integer >= 1")
+        require("n", n, is_count(n), "be an integer >= 1")
         return [self._ask_one() for _ in range(n)]
 
     def _ask_one(self) -> Suggestion:
@@ -168,8 +168,7 @@ class Optimizer(Ledger):
     @property
     def initial(self) -> int:
         """Number of initial trials, before the models decide."""
-        history = self.history
-        return max(initial_count(history), len(history.initial_points))
+        return max(initial_count(self.history), len(self.initial_points))
 
     def copy(self) -> "Optimizer":
         """A copy in the same state, which need not learn again what this one has learned."""

@@ -15,10 +15,10 @@ _SAMPLERS = ["pathwise", "virtual"]
 _COUNTS = {"initial": 1, "samples": 1, "starts": 1, "raw": 1, "crash_budget": 0, "n_trials": 1}  # and the least
 
 
-def check(name: str, value: object, holds: bool, rule: str) -> None:
+def require(name: str, value: object, holds: bool, rule: str, advice: str = "") -> None:
     """Refuse an argument that breaks a rule."""
     if not holds:
-        raise InputError(f"`{name}` must {rule}; got {value!r}.")
+        raise InputError(f"`{name}` must {rule}; got {value!r}. {advice}".rstrip())
 
 
 def is_count(value: object, least: int = 1) -> bool:
@@ -47,7 +47,7 @@ class FixedModel:
     def __post_init__(self) -> None:
         for name in ("lengthscale", "variance", "noise_std"):
             value = getattr(self, name)
-            check(name, value, is_number(value) and math.isfinite(value) and value > 0, "be a finite number > 0")
+            require(name, value, is_number(value) and math.isfinite(value) and value > 0, "be a finite number > 0")
         check_kernel(self.kernel)
 
 
@@ -93,13 +93,13 @@ class Options:
         for name, least in _COUNTS.items():
             value, optional = getattr(self, name), getattr(Options, name) is None
             holds = is_count(value, least) or (optional and value is None)
-            check(name, value, holds, f"be an integer >= {least}{' or None' * optional}")
-        check("delta", self.delta, is_number(self.delta) and 0 < self.delta < 1, "lie between 0 and 1")
-        check("risk", self.risk, is_number(self.risk) and 0 < self.risk <= 1, "lie above 0 and not above 1")
-        check("sampler", self.sampler, self.sampler in _SAMPLERS, f"be one of {_SAMPLERS}")
-        check("crashes", self.crashes, self.crashes in _CRASHES, f"be one of {', '.join(map(repr, _CRASHES))}")
+            require(name, value, holds, f"be an integer >= {least}{' or None' * optional}")
+        require("delta", self.delta, is_number(self.delta) and 0 < self.delta < 1, "lie between 0 and 1")
+        require("risk", self.risk, is_number(self.risk) and 0 < self.risk <= 1, "lie above 0 and not above 1")
+        require("sampler", self.sampler, self.sampler in _SAMPLERS, f"be one of {_SAMPLERS}")
+        require("crashes", self.crashes, self.crashes in _CRASHES, f"be one of {', '.join(map(repr, _CRASHES))}")
         fixed = isinstance(self.fixed, Mapping) and all(isinstance(one, FixedModel) for one in self.fixed.values())
-        check("fixed", self.fixed, fixed, "map outputs to crashbo.FixedModel")
+        require("fixed", self.fixed, fixed, "map outputs to crashbo.FixedModel")
 
 
 class OptionKeywords(TypedDict, total=False):
