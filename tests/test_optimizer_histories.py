@@ -2,13 +2,19 @@
 
 import math
 import threading
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import crashbo
 from crashbo import CRASHED, VIOLATED, Constraint, Optimizer, Options
+from crashbo.history import History
+from crashbo.strategies.base import Guess, Limit
+from crashbo.strategies.default import DefaultStrategy
 from tests.test_optimizer import LINE, QUICK, SQUARE, cost, run
 
 
@@ -123,3 +129,38 @@ def test_threads_get_no_number_and_no_point_twice():
     assert len({tuple(one.values()) for one in found}) == 9
     assert [trial.number for trial in optimizer.trials] == list(range(13))
     assert optimizer.pending == ()
+
+
+class Interrupted(DefaultStrategy):
+    """Whenever it is asked for its models, another thread tells a crash."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[History] = []
+        self.interrupt = lambda: None
+
+    def surrogate(self, history: History) -> Any:
+        thread = threading.Thread(target=self.interrupt)
+        thread.start()
+        thread.join(10)
+        self.seen.append(history)
+        flat = np.zeros(1)
+        models = {"moments": lambda X: (flat, flat), "success": lambda X: flat, "any_cost": True}
+        return SimpleNamespace(**models, limits={"objective": Limit(1.0)})
+
+    def guess(self, history: History) -> Guess:
+        self.seen.append(history)
+        return Guess(np.full(2, 0.5), True)
+
+
+def test_a_trial_told_meanwhile_is_no_part_of_an_answer():
+    strategy = Interrupted()
+    optimizer = Optimizer(SQUARE, strategy=strategy, options=QUICK)
+    optimizer.tell({"x": 0.1, "y": 0.5}, 1.0)
+    strategy.interrupt = lambda: optimizer.tell({"x": 0.9, "y": 0.9}, CRASHED)
+    assert optimizer.limits == {}  # nothing had crashed when it was called
+    assert set(optimizer.limits) == {"objective"}
+    strategy.seen.clear()
+    optimizer.best()
+    models, guess = strategy.seen
+    assert len(models.trials) == len(guess.trials) == len(optimizer.trials) - 1

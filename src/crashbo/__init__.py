@@ -25,27 +25,19 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-# Imported on first use, so that light commands stay light.
+# Imported on first use, so that light commands stay light; what is in `botorch` needs that extra.
 _LAZY = {
-    "Space": "crashbo.space",
-    "Float": "crashbo.space",
-    "Int": "crashbo.space",
-    "Categorical": "crashbo.space",
-    "Optimizer": "crashbo.optimizer",
-    "Options": "crashbo.options",
-    "FixedModel": "crashbo.options",
-    "Result": "crashbo.minimization",
-    "minimize": "crashbo.minimization",
+    "space": ("Categorical", "Float", "Int", "Space"),
+    "optimizer": ("Optimizer",),
+    "options": ("FixedModel", "Options"),
+    "minimization": ("Result", "minimize"),
+    "botorch.gpcr": ("GPCR", "fit_gpcr"),
+    "botorch.cost_and_margin": ("CostAndMargin",),
+    "botorch.kernels": ("make_kernel",),
+    "botorch.diagnostics": ("check_ep",),
 }
-
-# The same for BoTorch, which is an extra.
-_BOTORCH = {
-    "GPCR": "crashbo.botorch.gpcr",
-    "fit_gpcr": "crashbo.botorch.gpcr",
-    "CostAndMargin": "crashbo.botorch.cost_and_margin",
-    "make_kernel": "crashbo.botorch.kernels",
-    "check_ep": "crashbo.botorch.diagnostics",
-}
+_MODULES = {name: f"crashbo.{module}" for module, names in _LAZY.items() for name in names}
+_BOTORCH = {name for name, module in _MODULES.items() if module.startswith("crashbo.botorch")}
 
 __all__ = [
     "CRASHED",
@@ -58,20 +50,19 @@ __all__ = [
     "NumericalError",
     "Trial",
     "__version__",
-    *_LAZY,
+    *sorted(_MODULES.keys() - _BOTORCH),
 ]
 if importlib.util.find_spec("botorch") is not None:  # without it `from crashbo import *` would fail
-    __all__ += [*_BOTORCH]
+    __all__ += sorted(_BOTORCH)
 
 
 def __getattr__(name: str) -> Any:
-    modules = _LAZY | _BOTORCH
-    if name not in modules:
+    if name not in _MODULES:
         raise AttributeError(f"module 'crashbo' has no attribute {name!r}")
     try:
-        return getattr(importlib.import_module(modules[name]), name)
+        return getattr(importlib.import_module(_MODULES[name]), name)
     except ModuleNotFoundError as error:
-        if name in _LAZY or (error.name or "").startswith("crashbo"):
+        if name not in _BOTORCH or (error.name or "").startswith("crashbo"):
             raise
         raise MissingExtraError(
             f'`crashbo.{name}` needs BoTorch, which is not installed; run: pip install "crashbo[botorch]"'

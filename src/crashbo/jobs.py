@@ -6,6 +6,7 @@ import queue
 import signal
 import threading
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -49,9 +50,7 @@ class Jobs:
                 process.terminate()
 
     def _run(self, suggestion: Suggestion) -> None:
-        def call(params: dict[str, Any]) -> Any:
-            return self._in_process(suggestion.number, params) if self._processes else self._function(params)
-
+        call = partial(self._in_process, suggestion.number) if self._processes else self._function
         self._ended.put((suggestion, _answer(call, dict(suggestion))))
 
     def _in_process(self, number: int, params: dict[str, Any]) -> Any:

@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from crashbo.errors import InputError
-from crashbo.history import Direction
+from crashbo.history import Direction, History, Settings
 from crashbo.options import Options
 from crashbo.outcome import CRASHED, VIOLATED, Constraint, Failure, Outcome, Trial, check_outcome
 from crashbo.parameters import native
-from crashbo.settings import Settings
 from crashbo.space import Space
 from crashbo.suggestion import Suggestion
 
@@ -18,18 +17,20 @@ _KEPT: Any = object()
 
 
 class Ledger:
-    """The book that an optimizer keeps. Every call takes a lock, so threads may share it."""
+    """The book that an optimizer keeps: a frozen history, replaced under a lock, so threads may share it."""
 
     def __init__(self, space: Space, settings: Settings) -> None:
         clash = [one.name for one in settings.constraints if one.name in space]
         if clash:
             raise InputError(f"`{clash[0]}` must name either a parameter or a constraint; got both. Rename one.")
         self.space, self.settings = space, settings
-        self._trials: list[Trial] = []
-        self._pending: dict[int, Suggestion] = {}
-        self._errors: dict[int, str] = {}  # of pending suggestions that ended in an error of the program itself
-        self._asked = 0
+        self._history = History(space, **vars(settings))
         self._lock = threading.RLock()
+
+    @property
+    def history(self) -> History:
+        """Settings, trials and pending suggestions, frozen: what strategies decide from, and the whole state."""
+        return self._history
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -57,20 +58,34 @@ class Ledger:
         return self.settings.seed
 
     @property
+    def initial_points(self) -> tuple[Mapping[str, Any], ...]:
+        """Points to suggest first, in this order."""
+        return self._history.initial_points
+
+    @property
     def trials(self) -> tuple[Trial, ...]:
         """All finished trials, in the order told."""
-        return tuple(self._trials)
+        return self._history.trials
 
     @property
     def pending(self) -> tuple[Suggestion, ...]:
         """Suggestions that were asked for and not told yet."""
-        return tuple(self._pending.values())
+        return self._history.pending
 
     @property
     def errors(self) -> tuple[Failure, ...]:
         """Suggestions on which the program failed with an error; they stay pending and are not suggested again."""
+        history = self._history
+        out = {one.number: dict(one) for one in history.pending}
+        return tuple(Failure(out[number], words) for number, words in history.errors.items())
+
+    def add_initial_point(self, params: Mapping[str, Any]) -> None:
+        """Suggest one more point before the models decide."""
+        point = self.space.validate(params)
+        if rules := self.space.broken(point):
+            raise InputError(f"`initial_points` must satisfy the space's constraints; {point} breaks {rules[0]!r}.")
         with self._lock:
-            return tuple(Failure(dict(self._pending[number]), words) for number, words in self._errors.items())
+            self._history = replace(self._history, initial_points=(*self.initial_points, point))
 
     def tell(self, params: Mapping[str, Any], objective: Any, *, reason: str = "", **constraints: Any) -> Trial:
         """Record the result of a trial; the trial need not come from `ask`.
@@ -90,11 +105,9 @@ class Ledger:
         """Record a trial whose outcome has been checked already."""
         checked = self.space.validate(params)
         with self._lock:
-            number = self._number_of(params, checked)
-            trial = Trial(self._trials[-1].number + 1 if self._trials else 0, checked, *outcome)
-            self._trials.append(trial)
-            if number is not None:
-                self._withdraw(number)
+            known = self._history.without(self._number_of(params, checked))
+            trial = Trial(known.trials[-1].number + 1 if known.trials else 0, checked, *outcome)
+            self._history = replace(known, trials=(*known.trials, trial))
             return trial
 
     def correct(self, number: int, objective: Any = _KEPT, *, reason: str | None = None, **constraints: Any) -> Trial:
@@ -103,41 +116,42 @@ class Ledger:
         The arguments are those of `tell`. If something is wrong, an `InputError` is raised and nothing is changed.
         """
         with self._lock:
-            index = self._index(number)
-            before = self._trials[index]
+            before = self._finished(number)
             seen = {name: VIOLATED if value is None else value for name, value in before.constraints.items()}
             cost = objective if objective is not _KEPT else CRASHED if before.crashed else before.objective
             if reason is None:
                 reason = before.reason if before.crashed and cost is CRASHED else ""
             outcome = check_outcome(cost, seen | constraints, self.constraints, reason)
-            self._trials[index] = replace(before, **outcome._asdict())
-            return self._trials[index]
+            after = replace(before, **outcome._asdict())
+            trials = tuple(after if one is before else one for one in self.trials)
+            self._history = replace(self._history, trials=trials)
+            return after
 
     def remove(self, number: int) -> Trial:
         """Remove a finished trial, as if it had never been told; the others keep their numbers."""
         with self._lock:
-            return self._trials.pop(self._index(number))
+            removed = self._finished(number)
+            self._history = replace(self._history, trials=tuple(one for one in self.trials if one is not removed))
+            return removed
 
     def forget(self, params: Mapping[str, Any]) -> None:
         """Withdraw a suggestion that will not be tried."""
         with self._lock:
-            self._withdraw(self._still_out(params))
+            self._history = self._history.without(self._still_out(params))
 
     def fail(self, params: Mapping[str, Any], error: str) -> None:
         """Record that the program failed on a suggestion: neither a crash nor a result, and not suggested again."""
         with self._lock:
-            self._errors[self._still_out(params)] = str(error)
+            errors = {**self._history.errors, self._still_out(params): str(error)}
+            self._history = replace(self._history, errors=errors)
 
-    def _index(self, number: int) -> int:
-        numbers, wanted = [trial.number for trial in self._trials], native(number)
+    def _finished(self, number: int) -> Trial:
+        """The trial with a number."""
+        numbers, wanted = [trial.number for trial in self.trials], native(number)
         if isinstance(wanted, bool) or wanted not in numbers:
             there = f"{numbers[0]} to {numbers[-1]}" if numbers else "none"
             raise InputError(f"`number` must be that of a finished trial; got {number!r}, there are: {there}.")
-        return numbers.index(wanted)
-
-    def _withdraw(self, number: int) -> None:
-        del self._pending[number]
-        self._errors.pop(number, None)
+        return self.trials[numbers.index(wanted)]
 
     def _still_out(self, params: Mapping[str, Any]) -> int:
         """The number of a suggestion that is out."""
@@ -149,9 +163,9 @@ class Ledger:
     def _number_of(self, params: Mapping[str, Any], checked: Mapping[str, Any]) -> int | None:
         """Which pending suggestion these params are; None if they were never asked for."""
         number = getattr(params, "number", None)
-        if number is None:
-            return next((key for key, one in self._pending.items() if dict(one) == checked), None)
-        mine = self._pending.get(number)
-        if mine is None or (mine is not params and dict(mine) != checked):
+        for one in self.pending:
+            if number in (None, one.number) and (one is params or one == checked):
+                return one.number
+        if number is not None:
             raise InputError(f"`params` must be a suggestion that is still out; got number {number}, told already.")
-        return int(number)
+        return None

@@ -6,14 +6,15 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from crashbo.errors import InputError
-from crashbo.history import Direction
+from crashbo.history import Direction, History
 from crashbo.jobs import Jobs
 from crashbo.optimizer import Optimizer
-from crashbo.options import OptionKeywords, Options
+from crashbo.options import OptionKeywords, Options, is_count, require
 from crashbo.outcome import Constraint, Crash, Failure, Trial, is_number, outcome_of
 from crashbo.parameters import native
 from crashbo.progress import progress_bar
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import pandas
 
 Callback = Callable[[Optimizer, Trial], bool | None]
+Kinds = tuple[type[Exception], ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,19 +136,25 @@ def minimize(
         optimizer: an existing optimizer to use, with its own settings.
         options: all options together; `n_trials` is filled in.
     """
+    n_trials, n_jobs = native(n_trials), native(n_jobs)
     kinds = catch if isinstance(catch, tuple) else (catch,)
     catchable = all(isinstance(one, type) and issubclass(one, Exception) for one in kinds)
     timely = timeout is None or (is_number(timeout) and timeout > 0)
-    _check("n_trials", n_trials, _is_count(n_trials), "an integer >= 1")
-    _check("timeout", timeout, timely, "a number of seconds > 0 or None")
+    require("n_trials", n_trials, is_count(n_trials), "be an integer >= 1")
+    require("timeout", timeout, timely, "be a number of seconds > 0 or None")
     for name, value in (("max_failures", max_failures), ("patience", patience)):
-        _check(name, value, value is None or _is_count(value), "an integer >= 1 or None")
-    _check("n_jobs", n_jobs, _is_count(n_jobs, -1) and n_jobs != 0, "an integer >= 1, or -1 for one per core")
-    _check("catch", catch, catchable, "exception classes, as after `except`")
-    _check("options", options, options is None or isinstance(options, Options), "crashbo.Options or None")
-    stop = _Stop(math.inf if timeout is None else time.monotonic() + timeout, max_failures, patience)
-    jobs = Jobs(rollout, int(n_jobs) if n_jobs > 0 else os.cpu_count() or 1, processes=processes)
+        require(name, value, value is None or is_count(native(value)), "be an integer >= 1 or None")
+    require("n_jobs", n_jobs, is_count(n_jobs, -1) and n_jobs != 0, "be an integer >= 1, or -1 for one per core")
+    require("catch", catch, catchable, "be exception classes, as after `except`")
+    require("options", options, options is None or isinstance(options, Options), "be crashbo.Options or None")
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    why_stop = partial(_why_stop, deadline=deadline, max_failures=max_failures, patience=patience)
+    jobs = Jobs(rollout, n_jobs if n_jobs > 0 else os.cpu_count() or 1, processes=processes)
     named = {"risk": risk, "crash_budget": crash_budget, **more}
+    beside = {**named, "options": options, "constraints": constraints, "initial_points": initial_points}
+    given = [name for name, value in beside.items() if value is not None and value != ()]
+    if optimizer is not None and given:
+        raise InputError(f"`{given[0]}` must be left out with `optimizer`, which has its own settings.")
     settings = {
         "constraints": constraints,
         "direction": direction,
@@ -154,23 +162,22 @@ def minimize(
         "acquisition": acquisition,
         "seed": seed,
         "initial_points": initial_points,
-        "options": _joined_options(options, named, int(n_trials)),
+        "options": _joined_options(options, named, n_trials),
     }
     file = None if state is None else Path(state)
-    _check_alone(optimizer, {**named, "options": options, "constraints": constraints, "initial_points": initial_points})
     optimizer = _start(optimizer, file, space, settings)
     stopped = ""
     with progress_bar(n_trials, len(optimizer.trials), progress) as update, _with_result(optimizer, file):
         try:
             _forget_left_over(optimizer)
-            for trial in _trials(jobs, optimizer, n_trials, stop, kinds):
+            for trial in _trials(jobs, optimizer, n_trials, why_stop, kinds):
                 if file is not None:
                     optimizer.save(file)
-                update(len(optimizer.trials), _caption(optimizer))
+                update(len(optimizer.trials), _caption(optimizer.history))
                 if any([callback(optimizer, trial) is True for callback in callbacks]):  # noqa: C419 (call all)
                     stopped = "by a callback"
                     break
-            stopped = stopped or stop.why(optimizer)
+            stopped = stopped or why_stop(optimizer.history)
         except KeyboardInterrupt:
             stopped = "interrupted"
         finally:
@@ -179,40 +186,16 @@ def minimize(
     return _result(optimizer, stopped if len(optimizer.trials) < n_trials else "")
 
 
-def _check(name: str, value: Any, holds: bool, rule: str) -> None:
-    if not holds:
-        raise InputError(f"`{name}` must be {rule}; got {value!r}.")
-
-
-def _is_count(value: Any, least: int = 1) -> bool:
-    number = native(value)
-    return isinstance(number, int) and not isinstance(number, bool) and number >= least
-
-
-@dataclass(frozen=True)
-class _Stop:
-    """When a run ends before all its trials."""
-
-    deadline: float
-    failures: int | None
-    patience: int | None
-
-    def why(self, optimizer: Optimizer) -> str:
-        """Why no further trial should begin; "" while one should."""
-        if time.monotonic() >= self.deadline:
-            return "out of time"
-        failed = int(optimizer.history.failed.sum())
-        if self.failures is not None and failed >= self.failures:
-            return f"{failed} trials failed"
-        seen, trials = optimizer.best_trial, optimizer.trials
-        since = len(trials) if seen is None else len(trials) - 1 - trials.index(seen)
-        return f"no progress in {since} trials" if self.patience is not None and since >= self.patience else ""
-
-
-def _check_alone(optimizer: Optimizer | None, settings: Mapping[str, Any]) -> None:
-    given = [name for name, value in settings.items() if value is not None and value != ()]
-    if optimizer is not None and given:
-        raise InputError(f"`{given[0]}` must be left out with `optimizer`, which has its own settings.")
+def _why_stop(history: History, deadline: float, max_failures: int | None, patience: int | None) -> str:
+    """Why no further trial should begin; "" while one should."""
+    if time.monotonic() >= deadline:
+        return "out of time"
+    failed = int(history.failed.sum())
+    if max_failures is not None and failed >= max_failures:
+        return f"{failed} trials failed"
+    seen, trials = history.best_trial, history.trials
+    since = len(trials) if seen is None else len(trials) - 1 - trials.index(seen)
+    return f"no progress in {since} trials" if patience is not None and since >= patience else ""
 
 
 def _joined_options(options: Options | None, named: Mapping[str, Any], n_trials: int) -> Options:
@@ -229,22 +212,22 @@ def _joined_options(options: Options | None, named: Mapping[str, Any], n_trials:
 
 
 def _trials(
-    jobs: Jobs, optimizer: Optimizer, n_trials: int, stop: _Stop, catch: tuple[type[Exception], ...]
+    jobs: Jobs, optimizer: Optimizer, n_trials: int, why_stop: Callable[[History], str], catch: Kinds
 ) -> Iterator[Trial]:
     """Run trials and tell what came of them; an error of the function itself is raised once all have ended."""
     broken: Exception | None = None
     while True:
         room = min(jobs.count, n_trials - len(optimizer.trials))
-        while len(jobs.running) < room and not (broken or stop.why(optimizer)):
+        while len(jobs.running) < room and not (broken or why_stop(optimizer.history)):
             jobs.start(optimizer.ask())
         if not jobs.running:
             break
         suggestion, (said, error) = jobs.wait()
         try:
-            if isinstance(error, catch) and not isinstance(error, Crash):
-                error = Crash(f"{type(error).__name__}: {error}")
             if error is not None and not isinstance(error, Crash):
-                raise error
+                if not isinstance(error, catch):
+                    raise error
+                error = Crash(f"{type(error).__name__}: {error}")
             trial = optimizer.record(suggestion, outcome_of(error or said, optimizer.constraints))
         except Exception as problem:
             optimizer.fail(suggestion, f"{type(problem).__name__}: {problem}")
@@ -258,8 +241,7 @@ def _trials(
 def _result(optimizer: Optimizer, stopped: str, *, modelled: bool = True) -> Result:
     trials = optimizer.trials
     best = optimizer.best() if trials and modelled else None
-    limits = optimizer.thresholds if modelled else {}
-    crashes = sum(trial.crashed for trial in trials)
+    limits, crashes = optimizer.thresholds if modelled else {}, sum(trial.crashed for trial in trials)
     return Result(best, trials, crashes, limits, bool(stopped), optimizer, optimizer.errors, stopped)
 
 
@@ -286,9 +268,8 @@ def _with_result(optimizer: Optimizer, file: Path | None) -> Iterator[None]:
 
 def _forget_left_over(optimizer: Optimizer) -> None:
     """Withdraw what an interrupted run left over; points of errors stay, so that they do not come again."""
-    failed = [failure.params for failure in optimizer.errors]
     for suggestion in optimizer.pending:
-        if dict(suggestion) not in failed:
+        if suggestion.number not in optimizer.history.errors:
             optimizer.forget(suggestion)
 
 
@@ -301,28 +282,29 @@ def _start(
         from crashbo.studies.state_files import check_writable, resume
 
         check_writable("state", file)
-        if wanted is not None:
-            wanted.space.to_json()  # refuses a constraint that is a function
+        known = None if wanted is None else wanted.history
+        if known is not None:
+            known.space.to_json()  # refuses a constraint that is a function
         if file.exists():
-            strategy = settings["strategy"] if wanted is None else wanted.settings.strategy
+            strategy = settings["strategy"] if known is None else known.strategy
             own = None if isinstance(strategy, str) else strategy
             anew = settings["seed"] is None and optimizer is None  # any seed will do
-            known = None if wanted is None else wanted.saved
-            loaded = Optimizer.restore(resume(file, known, own, settings["options"].n_trials, any_seed=anew))
-            if optimizer is not None and optimizer.trials[: len(loaded.trials)] != loaded.trials:
+            loaded = resume(file, known, own, settings["options"].n_trials, any_seed=anew)
+            if optimizer is None:
+                return Optimizer.restore(loaded)
+            if optimizer.trials[: len(loaded.trials)] != loaded.trials:
                 raise InputError(
                     f"`state` must hold trials that `optimizer` knows; {file} has {len(loaded.trials)} others. Use "
                     "another file, or leave `optimizer` out to go on with those."
                 )
-            return optimizer or loaded
     if wanted is None:
         raise InputError("`space` must be given unless `optimizer` is; got None.")
     return wanted
 
 
-def _caption(optimizer: Optimizer) -> str:
-    failed, crashed = int(optimizer.history.failed.sum()), sum(trial.crashed for trial in optimizer.trials)
-    words = f"{len(optimizer.trials) - failed} succeeded, {crashed} crashed"
+def _caption(history: History) -> str:
+    failed, crashed = int(history.failed.sum()), sum(trial.crashed for trial in history.trials)
+    words = f"{len(history.trials) - failed} succeeded, {crashed} crashed"
     words += f", {failed - crashed} violated a limit" * (failed > crashed)
-    seen = optimizer.best_trial
+    seen = history.best_trial
     return words if seen is None else f"{words}, best {seen.objective:.4g}"

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, overload
@@ -10,17 +11,16 @@ from typing import Any, overload
 import numpy as np
 
 from crashbo.errors import InputError
-from crashbo.history import OBJECTIVE, Direction, History
+from crashbo.history import OBJECTIVE, Direction, History, Settings
 from crashbo.ledger import Ledger
-from crashbo.options import Options
+from crashbo.options import Options, is_count, require
 from crashbo.outcome import Constraint, Trial
-from crashbo.settings import Settings
 from crashbo.space import Space
 from crashbo.strategies import make_strategy
 from crashbo.strategies.base import Limit, Relation, Score, Strategy, Surrogate
 from crashbo.strategies.design import initial_count
 from crashbo.strategies.words import describe_relation
-from crashbo.suggestion import Best, Reason, Saved, Suggestion
+from crashbo.suggestion import Best, Reason, Suggestion
 from crashbo.threads import few_threads
 
 
@@ -58,19 +58,14 @@ class Optimizer(Ledger):
         """
         settings = Settings.check(constraints, direction, strategy, acquisition, seed, options)
         super().__init__(space if isinstance(space, Space) else Space(space), settings)
-        self.initial_points = [self.space.validate(params) for params in initial_points]
-        for point in self.initial_points:
-            if rules := self.space.broken(point):
-                raise InputError(f"`initial_points` must satisfy the space's constraints; {point} breaks {rules[0]!r}.")
+        for point in initial_points:
+            self.add_initial_point(point)
         self.strategy: Strategy = make_strategy(self.settings.strategy)
 
     @property
-    def history(self) -> History:
-        """Settings, trials and pending suggestions, frozen: what strategies decide from."""
-        with self._lock:
-            settings = {name: value for name, value in vars(self.settings).items() if name != "strategy"}
-            pending = tuple(dict(one) for one in self._pending.values())
-            return History(self.space, **settings, trials=self.trials, pending=pending, asked=self._asked)
+    def saved(self) -> History:
+        """The whole state, frozen, which is the `history`; `restore` continues exactly from here."""
+        return self.history
 
     @property
     def sign(self) -> float:
@@ -80,15 +75,15 @@ class Optimizer(Ledger):
     @property
     def best_trial(self) -> Trial | None:
         """The best trial that did not fail; None without one. `best` is the guess of the models."""
-        history = self.history
-        held = [trial for trial, failed in zip(history.trials, history.failed, strict=True) if not failed]
-        return min(held, key=lambda trial: history.sign * (trial.objective or 0.0)) if held else None
+        return self.history.best_trial
 
     # --- what the models say -----------------------------------------------------------------
 
     def surrogate(self) -> Surrogate:
         """The models of all outputs, given all trials so far (the objective minimised)."""
-        history = self.history
+        return self._models(self.history)
+
+    def _models(self, history: History) -> Surrogate:
         with few_threads(len(history.trials)):
             return self.strategy.surrogate(history)
 
@@ -101,9 +96,8 @@ class Optimizer(Ledger):
     @property
     def limits(self) -> dict[str, Limit]:
         """The limits of all outputs that have one, each with its standard deviation, in the outputs' own units."""
-        if not self._trials or not self.space.dimension:
-            return {}
-        return self._limits(self.surrogate(), self.history)
+        history = self.history
+        return _limits(history, self._models(history)) if _modelled(history) else {}
 
     @property
     def thresholds(self) -> dict[str, float]:
@@ -113,24 +107,13 @@ class Optimizer(Ledger):
     @property
     def relation(self) -> Relation | None:
         """How crashes are related to the objective, as probabilities; None while unknown."""
-        return self.surrogate().relation if self._trials and self.space.dimension else None
+        history = self.history
+        return self._models(history).relation if _modelled(history) else None
 
     @property
     def crash_relation(self) -> str:
         """How crashes are related to the objective, in words."""
         return describe_relation(self.relation, self.direction)
-
-    def _limits(self, surrogate: Surrogate, history: History) -> dict[str, Limit]:
-        """The limits in the outputs' own units; one that is neither known nor was ever broken says nothing."""
-        said = {one.name for one in history.constraints if one.threshold is not None}
-        said |= {name for trial in history.trials for name, value in trial.constraints.items() if value is None}
-        said |= {OBJECTIVE} if any(trial.crashed for trial in history.trials) else set()
-        found = surrogate.limits if said else {}
-        return {
-            name: limit.times(history.sign) if name == OBJECTIVE else limit
-            for name, limit in found.items()
-            if name in said
-        }
 
     # --- ask ---------------------------------------------------------------------------------
 
@@ -142,21 +125,20 @@ class Optimizer(Ledger):
         """Suggest the next trial, or `n` trials planned together. Pending trials are taken into account."""
         if n is None:
             return self._ask_one()
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise InputError(f"`n` must be an integer >= 1; got {n!r}.")
+        require("n", n, is_count(n), "be an integer >= 1")
         return [self._ask_one() for _ in range(n)]
 
     def _ask_one(self) -> Suggestion:
         with self._lock:
-            given = self._next_given()
-            params, why = self._suggest() if given is None else (given, Reason("given"))
-            suggestion = Suggestion(params, self._asked, why)
-            self._pending[self._asked] = suggestion
-            self._asked += 1
+            history = self.history
+            given = _next_given(history)
+            params, why = self._suggest(history) if given is None else (given, Reason("given"))
+            suggestion = Suggestion(params, history.asked, why)
+            self._history = replace(history, pending=(*history.pending, suggestion), asked=history.asked + 1)
             return suggestion
 
-    def _suggest(self) -> tuple[dict[str, Any], Reason]:
-        begin, history = time.perf_counter(), self.history
+    def _suggest(self, history: History) -> tuple[dict[str, Any], Reason]:
+        begin = time.perf_counter()
         if not self.space.dimension:
             return self.space.sample(1, np.random.default_rng(0))[0], Reason("initial")
         with few_threads(len(history.trials)):
@@ -166,30 +148,22 @@ class Optimizer(Ledger):
                 return params, Reason("initial")
             surrogate = self.strategy.surrogate(history)
             mean, deviation = (float(one[0]) for one in surrogate.moments(found.point[None]))
-        limits, best, known = self._limits(surrogate, history), self.best_trial, surrogate.any_cost
+        limits, known, sign = _limits(history, surrogate), surrogate.any_cost, history.sign
+        best = None if history.best_trial is None else history.best_trial.objective
         causes = {} if surrogate.relation is None else vars(surrogate.relation)
         return params, Reason(
             found.mode,
             found.value,
             found.success_probability,
-            {name: limit.value for name, limit in limits.items()},
-            time.perf_counter() - begin,
-            {name: value for name, value in causes.items() if value is not None},
-            {name: limit.deviation for name, limit in limits.items()},
-            history.sign * mean if known else None,
-            deviation if known else None,
-            None if best is None else best.objective,
-            best is not None and best.objective is not None and mean < history.sign * best.objective,
+            thresholds={name: limit.value for name, limit in limits.items()},
+            seconds=time.perf_counter() - begin,
+            relation={name: value for name, value in causes.items() if value is not None},
+            deviations={name: limit.deviation for name, limit in limits.items()},
+            expected=sign * mean if known else None,
+            expected_std=deviation if known else None,
+            best=best,
+            better=best is not None and mean < sign * best,
         )
-
-    def _next_given(self) -> dict[str, Any] | None:
-        """The first of the user's initial points that is neither out nor told."""
-        seen = [dict(one) for one in self.pending] + [dict(trial.params) for trial in self._trials]
-        for point in self.initial_points:
-            if point not in seen:
-                return point
-            seen.remove(point)
-        return None
 
     @property
     def initial(self) -> int:
@@ -198,15 +172,15 @@ class Optimizer(Ledger):
 
     def copy(self) -> "Optimizer":
         """A copy in the same state, which need not learn again what this one has learned."""
-        other = Optimizer.restore(self.saved)
+        other = Optimizer.restore(self.history)
         other.strategy = self.strategy
         return other
 
     def with_pending(self, params: Sequence[Mapping[str, Any]]) -> "Optimizer":
         """A copy with more pending points."""
         other = self.copy()
-        for number, one in enumerate(params):
-            other._pending[-1 - number] = Suggestion(self.space.validate(one), -1 - number, Reason("given"))
+        more = [Suggestion(self.space.validate(one), -1 - i, Reason("given")) for i, one in enumerate(params)]
+        other._history = replace(other.history, pending=(*other.pending, *more))
         return other
 
     def adopt(self, other: "Optimizer") -> None:
@@ -221,48 +195,30 @@ class Optimizer(Ledger):
 
         While no point is safe enough, this is the point most likely to succeed, and `feasible` is False.
         """
+        history = self.history
         if not self.space.dimension:
-            return self._only_guess()
-        surrogate, history = self.surrogate(), self.history
+            return _only_guess(history)
         with few_threads(len(history.trials)):
-            guess = self.strategy.guess(history)
+            surrogate, guess = self.strategy.surrogate(history), self.strategy.guess(history)
             mean, deviation = (float(one[0]) for one in surrogate.moments(guess.point[None]))
             success = float(surrogate.success(guess.point[None])[0])
         if not surrogate.any_cost:
             mean, deviation = math.nan, math.nan
-        return Best(self.space.decode(guess.point), self.sign * mean, deviation, success, guess.feasible)
-
-    def _only_guess(self) -> Best:
-        """The best guess where there is nothing to choose: plain statistics of the trials."""
-        if not self._trials:
-            raise InputError("`trials` must hold at least one trial before there is a best guess; got none. Tell one.")
-        costs = [trial.objective for trial in self._trials if trial.objective is not None]
-        success = 1 - float(np.mean(self.history.failed))
-        mean, deviation = (float(np.mean(costs)), float(np.std(costs))) if costs else (math.nan, math.nan)
-        params = dict(self._trials[0].params)
-        return Best(params, mean, deviation, success, success >= 1 - self.options.delta)
+        return Best(self.space.decode(guess.point), history.sign * mean, deviation, success, guess.feasible)
 
     # --- state -------------------------------------------------------------------------------
 
-    @property
-    def saved(self) -> Saved:
-        """The whole state, frozen; `restore` continues exactly from here."""
-        with self._lock:
-            points, errors = tuple(self.initial_points), dict(self._errors)
-            return Saved(self.space, self.settings, points, self._asked, self.trials, self.pending, errors)
-
     @classmethod
-    def restore(cls, saved: Saved) -> "Optimizer":
+    def restore(cls, saved: History) -> "Optimizer":
         """Return an optimizer in a state that was saved."""
-        optimizer = cls(saved.space, **vars(saved.settings), initial_points=saved.initial_points)
-        optimizer._trials, optimizer._asked = list(saved.trials), saved.asked
-        optimizer._pending = {one.number: one for one in saved.pending}
-        optimizer._errors = dict(saved.errors)
+        settings = {one.name: getattr(saved, one.name) for one in fields(Settings)}
+        optimizer = cls(saved.space, **settings, initial_points=saved.initial_points)
+        optimizer._history = replace(saved, initial_points=optimizer.initial_points)
         return optimizer
 
     def to_json(self) -> dict[str, Any]:
         """The whole state as plain JSON; `from_json` continues exactly from here."""
-        return _files().to_json(self.saved)
+        return _files().to_json(self.history)
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], *, strategy: Strategy | None = None) -> "Optimizer":
@@ -274,12 +230,49 @@ class Optimizer(Ledger):
 
     def save(self, path: str | Path) -> None:
         """Write the state to a file, completely or not at all. When this returns, it is on the disk."""
-        _files().write_file(Path(path), self.saved)
+        _files().write_file(Path(path), self.history)
 
     @classmethod
     def load(cls, path: str | Path, *, strategy: Strategy | None = None) -> "Optimizer":
         """Read a state written by `save`; `strategy` is your strategy object, if you used one of your own."""
         return cls.restore(_files().read_file(Path(path), strategy))
+
+
+def _modelled(history: History) -> bool:
+    """Whether there is anything to model."""
+    return bool(history.trials and history.space.dimension)
+
+
+def _limits(history: History, surrogate: Surrogate) -> dict[str, Limit]:
+    """The limits in the outputs' own units; one that is neither known nor was ever broken says nothing."""
+    said = {one.name for one in history.constraints if one.threshold is not None}
+    said |= {name for trial in history.trials for name, value in trial.constraints.items() if value is None}
+    said |= {OBJECTIVE} if any(trial.crashed for trial in history.trials) else set()
+    found = surrogate.limits if said else {}
+    return {
+        name: limit.times(history.sign) if name == OBJECTIVE else limit for name, limit in found.items() if name in said
+    }
+
+
+def _next_given(history: History) -> dict[str, Any] | None:
+    """The first of the user's initial points that is neither out nor told."""
+    seen = [dict(one) for one in history.pending] + [dict(trial.params) for trial in history.trials]
+    for point in history.initial_points:
+        if dict(point) not in seen:
+            return dict(point)
+        seen.remove(dict(point))
+    return None
+
+
+def _only_guess(history: History) -> Best:
+    """The best guess where there is nothing to choose: plain statistics of the trials."""
+    if not history.trials:
+        raise InputError("`trials` must hold at least one trial before there is a best guess; got none. Tell one.")
+    costs = [trial.objective for trial in history.trials if trial.objective is not None]
+    success = 1 - float(np.mean(history.failed))
+    mean, deviation = (float(np.mean(costs)), float(np.std(costs))) if costs else (math.nan, math.nan)
+    params = dict(history.trials[0].params)
+    return Best(params, mean, deviation, success, success >= 1 - history.options.delta)
 
 
 def _files() -> ModuleType:

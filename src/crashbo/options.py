@@ -11,8 +11,19 @@ from crashbo.outcome import is_number
 
 CrashModel = Literal["auto", "absorb", "separate", "coupled"]
 _CRASHES = get_args(CrashModel)
-_SAMPLERS = ("pathwise", "virtual")
+_SAMPLERS = ["pathwise", "virtual"]
 _COUNTS = {"initial": 1, "samples": 1, "starts": 1, "raw": 1, "crash_budget": 0, "n_trials": 1}  # and the least
+
+
+def require(name: str, value: object, holds: bool, rule: str, advice: str = "") -> None:
+    """Refuse an argument that breaks a rule."""
+    if not holds:
+        raise InputError(f"`{name}` must {rule}; got {value!r}. {advice}".rstrip())
+
+
+def is_count(value: object, least: int = 1) -> bool:
+    """Whether a value is an integer, and not less than the least."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 @dataclass(frozen=True)
@@ -36,8 +47,7 @@ class FixedModel:
     def __post_init__(self) -> None:
         for name in ("lengthscale", "variance", "noise_std"):
             value = getattr(self, name)
-            if not (is_number(value) and math.isfinite(value) and value > 0):
-                raise InputError(f"`{name}` must be a finite number > 0; got {value!r}.")
+            require(name, value, is_number(value) and math.isfinite(value) and value > 0, "be a finite number > 0")
         check_kernel(self.kernel)
 
 
@@ -82,19 +92,14 @@ class Options:
     def __post_init__(self) -> None:
         for name, least in _COUNTS.items():
             value, optional = getattr(self, name), getattr(Options, name) is None
-            whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
-            if not whole and not (value is None and optional):
-                raise InputError(f"`{name}` must be an integer >= {least}{' or None' * optional}; got {value!r}.")
-        if not (is_number(self.delta) and 0 < self.delta < 1):
-            raise InputError(f"`delta` must lie between 0 and 1; got {self.delta!r}.")
-        if not (is_number(self.risk) and 0 < self.risk <= 1):
-            raise InputError(f"`risk` must lie above 0 and not above 1; got {self.risk!r}.")
-        if self.sampler not in _SAMPLERS:
-            raise InputError(f"`sampler` must be one of {list(_SAMPLERS)}; got {self.sampler!r}.")
-        if self.crashes not in _CRASHES:
-            raise InputError(f"`crashes` must be one of {', '.join(map(repr, _CRASHES))}; got {self.crashes!r}.")
-        if not (isinstance(self.fixed, Mapping) and all(isinstance(one, FixedModel) for one in self.fixed.values())):
-            raise InputError(f"`fixed` must map outputs to crashbo.FixedModel; got {self.fixed!r}.")
+            holds = is_count(value, least) or (optional and value is None)
+            require(name, value, holds, f"be an integer >= {least}{' or None' * optional}")
+        require("delta", self.delta, is_number(self.delta) and 0 < self.delta < 1, "lie between 0 and 1")
+        require("risk", self.risk, is_number(self.risk) and 0 < self.risk <= 1, "lie above 0 and not above 1")
+        require("sampler", self.sampler, self.sampler in _SAMPLERS, f"be one of {_SAMPLERS}")
+        require("crashes", self.crashes, self.crashes in _CRASHES, f"be one of {', '.join(map(repr, _CRASHES))}")
+        fixed = isinstance(self.fixed, Mapping) and all(isinstance(one, FixedModel) for one in self.fixed.values())
+        require("fixed", self.fixed, fixed, "map outputs to crashbo.FixedModel")
 
 
 class OptionKeywords(TypedDict, total=False):

@@ -1,13 +1,9 @@
-"""What an optimizer gives: a suggestion with its reason, the best guess, and its whole state."""
+"""What an optimizer gives: a suggestion with its reason, and the best guess."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-from crashbo.outcome import Trial
-from crashbo.settings import Settings
-from crashbo.space import Space
 
 
 @dataclass(frozen=True)
@@ -89,19 +85,3 @@ class Best:
         values = ", ".join(f"{name} = {one}" for name, one in short.items())
         cost = "no cost seen yet" if math.isnan(self.mean) else f"{self.mean:.6g} ± {self.std:.2g}"
         return f"{values}: {cost}, success {self.success_probability:.1%}.{doubt}"
-
-
-@dataclass(frozen=True)
-class Saved:
-    """All that makes an optimizer what it is.
-
-    `errors` are in words, by the number of the pending suggestion that ended in an error of the program itself.
-    """
-
-    space: Space
-    settings: Settings
-    initial_points: Sequence[Mapping[str, Any]] = ()
-    asked: int = 0
-    trials: Sequence[Trial] = ()
-    pending: Sequence[Suggestion] = ()
-    errors: Mapping[int, str] = field(default_factory=dict)

@@ -232,7 +232,7 @@ def test_contradicting_and_extreme_trials_give_a_sound_model():
 def test_fixed_hyperparameters_hold_before_the_first_crash_too(cost):
     fixed, limit = FixedModel(0.3, 2.0), Constraint("g")
     trials = (Trial(0, {"x": 0.1, "y": 0.2}, 1.0, {"g": 0.1}), Trial(1, {"x": 0.7, "y": 0.2}, cost, {"g": 0.1}))
-    told = History(Space(SQUARE), (limit,), options=Options(fixed={"objective": fixed}), trials=trials)
+    told = History(Space(SQUARE), constraints=(limit,), options=Options(fixed={"objective": fixed}), trials=trials)
     assert output_block(told, "objective", absorbed=False).fixed == fixed
     variance = np.square(DefaultStrategy().surrogate(told).moments(np.array([[0.4, 1.0]]))[1])
     assert variance[0] < 2.0  # of the prior that was fixed, not of one that was learned

@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from crashbo.errors import InputError
+from crashbo.history import Settings as EngineSettings
 from crashbo.integrations._ax_problem import Output, Problem, read_problem
 from crashbo.integrations.stored import options_from_json, strategy_in
 from crashbo.optimizer import Optimizer
 from crashbo.options import Options
 from crashbo.outcome import CRASHED, Constraint, why_no_cost
-from crashbo.settings import Settings as EngineSettings
 from crashbo.strategies.base import Limit
 from crashbo.suggestion import Best, Reason, Suggestion
 
@@ -385,7 +385,7 @@ def _check_seen(index: int, outputs: Sequence[Output], values: Mapping[str, floa
 
 def _resumed(optimizer: Optimizer, asked: int, pending: Sequence[Mapping[str, Any]]) -> Optimizer:
     """The same optimizer after so many suggestions, of which these are out."""
-    out = [Suggestion(params, number, Reason("given")) for number, params in enumerate(pending)]
+    out = tuple(Suggestion(params, number, Reason("given")) for number, params in enumerate(pending))
     resumed = Optimizer.restore(replace(optimizer.saved, pending=out, asked=max(asked, len(out))))
     resumed.adopt(optimizer)
     return resumed

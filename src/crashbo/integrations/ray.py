@@ -233,7 +233,7 @@ class CrashBOSearch(Searcher):
             return
         self._forget(trial_id)  # yet remembered, in case Ray resumes it
         if params not in self._start().initial_points:
-            self._start().initial_points.append(params)
+            self._start().add_initial_point(params)
 
     def _target(self, trial_id: str) -> Mapping[str, Any]:
         """The suggestion a trial was, if it is still out, else its params."""

@@ -5,11 +5,11 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crashbo.errors import InputError
+from crashbo.history import Settings
 from crashbo.integrations.optuna.records import DEFAULTS
 from crashbo.integrations.stored import options_from_json, strategy_in
 from crashbo.options import Options
 from crashbo.outcome import Constraint
-from crashbo.settings import Settings
 from crashbo.space import Space
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crashbo.errors import InputError
+from crashbo.history import History, Settings
 from crashbo.integrations.stored import options_from_json, strategy_in
 from crashbo.outcome import Constraint, Trial
-from crashbo.settings import Settings
 from crashbo.space import Space
 from crashbo.studies.durable import check_writable as check_writable
 from crashbo.studies.durable import write_whole
 from crashbo.studies.state_fields import check_state, read_state
-from crashbo.suggestion import Reason, Saved, Suggestion
+from crashbo.suggestion import Reason, Suggestion
 
 if TYPE_CHECKING:
     from crashbo.strategies.base import Strategy
@@ -22,19 +22,18 @@ if TYPE_CHECKING:
 _FORMAT, _FIRST_FORMAT = 2, 1  # the first one is that of version 0.1
 
 
-def to_json(saved: Saved) -> dict[str, Any]:
+def to_json(saved: History) -> dict[str, Any]:
     """Return a state as plain JSON; of a strategy of one's own, its name."""
-    settings = saved.settings
     return {
         "format": _FORMAT,
         "space": saved.space.to_json(),
-        "constraints": [asdict(one) for one in settings.constraints],
-        "direction": settings.direction,
-        "strategy": settings.strategy_name,
-        "acquisition": settings.acquisition,
-        "seed": settings.seed,
+        "constraints": [asdict(one) for one in saved.constraints],
+        "direction": saved.direction,
+        "strategy": saved.strategy_name,
+        "acquisition": saved.acquisition,
+        "seed": saved.seed,
         "initial_points": [dict(point) for point in saved.initial_points],
-        "options": asdict(settings.options),
+        "options": asdict(saved.options),
         "asked": saved.asked,
         "trials": [asdict(trial) for trial in saved.trials],
         "pending": [{"number": one.number, "params": dict(one), "why": asdict(one.why)} for one in saved.pending],
@@ -42,7 +41,7 @@ def to_json(saved: Saved) -> dict[str, Any]:
     }
 
 
-def from_json(data: Any, strategy: "Strategy | None" = None) -> Saved:
+def from_json(data: Any, strategy: "Strategy | None" = None) -> History:
     """Read a state that `to_json` wrote, also one of version 0.1.
 
     Args:
@@ -60,25 +59,22 @@ def from_json(data: Any, strategy: "Strategy | None" = None) -> Saved:
     pending = [Suggestion(one["params"], one["number"], Reason(**one["why"])) for one in state["pending"]]
     errors = {int(number): words for number, words in state.get("errors", {}).items()}
     out = {one.number for one in pending}
-    return Saved(
-        Space.from_json(state["space"]),
-        _settings(state, strategy),
-        state["initial_points"],
-        state["asked"],
-        [Trial(**one) for one in state["trials"]],
-        pending,
-        {number: words for number, words in errors.items() if number in out},
-    )
-
-
-def _settings(state: Mapping[str, Any], strategy: "Strategy | None") -> Settings:
-    return Settings.check(
+    settings = Settings.check(
         [Constraint(**one) for one in state["constraints"]],
         state["direction"],
         state["strategy"] if strategy is None else strategy,
         state["acquisition"],
         state["seed"],
         options_from_json(state["options"]),
+    )
+    return History(
+        Space.from_json(state["space"]),
+        tuple(Trial(**one) for one in state["trials"]),
+        tuple(pending),
+        state["asked"],
+        tuple(state["initial_points"]),
+        {number: words for number, words in errors.items() if number in out},
+        **vars(settings),
     )
 
 
@@ -101,19 +97,19 @@ def _without_correlation(point: Any) -> Any:
     return {**point, "why": {name: value for name, value in why.items() if name != "correlation"}}
 
 
-def write_file(path: Path, saved: Saved) -> None:
+def write_file(path: Path, saved: History) -> None:
     """Write a state to a file, whole or not at all; when this returns it is on the disk."""
     write_whole(path, json.dumps(to_json(saved), indent=1))
 
 
-def read_file(path: Path, strategy: "Strategy | None" = None) -> Saved:
+def read_file(path: Path, strategy: "Strategy | None" = None) -> History:
     """Read a state from a file; see `from_json`."""
     return from_json(read_state(path), strategy)
 
 
 def resume(
-    path: Path, wanted: Saved | None, strategy: "Strategy | None", n_trials: int | None, *, any_seed: bool = False
-) -> Saved:
+    path: Path, wanted: History | None, strategy: "Strategy | None", n_trials: int | None, *, any_seed: bool = False
+) -> History:
     """Read a state to go on with, for as many trials as today's call says.
 
     Args:
@@ -127,10 +123,9 @@ def resume(
         InputError: if it belongs to another problem.
     """
     saved = read_file(path, strategy)
-    saved = replace(saved, settings=replace(saved.settings, options=replace(saved.settings.options, n_trials=n_trials)))
+    saved = replace(saved, options=replace(saved.options, n_trials=n_trials))
     if wanted is not None:
-        seed = saved.settings.seed if any_seed else wanted.settings.seed
-        same = replace(wanted, settings=replace(wanted.settings, seed=seed))
+        same = replace(wanted, seed=saved.seed if any_seed else wanted.seed)
         _check_same_problem(to_json(same), to_json(saved), path)
     return saved
 

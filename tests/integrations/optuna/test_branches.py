@@ -7,9 +7,9 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 import crashbo
+from crashbo.history import Settings
 from crashbo.integrations.optuna import CrashBOSampler, read
 from crashbo.integrations.optuna.branches import choose, find_branch
-from crashbo.settings import Settings
 from tests.integrations.optuna.helpers import UNIT, light, make_study, old
 
 KIND = CategoricalDistribution(["svm", "tree"])

@@ -10,13 +10,13 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import TrialState
 
 import crashbo
+from crashbo.history import Settings
 from crashbo.integrations.optuna import CrashBOSampler, read
 from crashbo.integrations.optuna.history import make_optimizer, place
 from crashbo.integrations.optuna.paths import Path, find_paths, heard, next_path, relative_space, settings_for
 from crashbo.integrations.optuna.records import Record
 from crashbo.integrations.optuna.space import Translation, infer, infer_all
 from crashbo.optimizer import Optimizer
-from crashbo.settings import Settings
 from crashbo.space import Parameter
 from crashbo.suggestion import Reason, Suggestion
 from tests.integrations.optuna.helpers import UNIT, light, make_study, old, params_of, square

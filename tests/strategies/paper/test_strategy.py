@@ -29,7 +29,7 @@ def history(*told, constraints=(), **options) -> History:
     trials = tuple(Trial(i, {"x1": a, "x2": b}, cost, dict(held)) for i, (a, b, cost, held) in enumerate(told))
     fixed = dict.fromkeys(("objective", *(one.name for one in constraints)), MODEL)
     chosen = Options(**{"initial": 1, "random_start": True, "fixed": fixed, **options})
-    return History(SQUARE, tuple(constraints), options=chosen, trials=trials, asked=len(trials))
+    return History(SQUARE, constraints=tuple(constraints), options=chosen, trials=trials, asked=len(trials))
 
 
 G = crashbo.Constraint("g")

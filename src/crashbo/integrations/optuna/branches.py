@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution
 
+from crashbo.history import Settings
 from crashbo.integrations.optuna.history import make_optimizer, place
 from crashbo.integrations.optuna.records import Record
 from crashbo.integrations.optuna.space import Translation, infer, translate
 from crashbo.optimizer import Optimizer
-from crashbo.settings import Settings
 from crashbo.space import Space
 
 _FEWEST, _MOST = 3, 10  # trials before there is a model: two for each parameter to choose, within these

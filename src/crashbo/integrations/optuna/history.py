@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 from crashbo.errors import InputError
+from crashbo.history import Settings
 from crashbo.integrations.optuna.outputs import outputs_of
 from crashbo.integrations.optuna.records import Record
 from crashbo.integrations.optuna.space import Translation
 from crashbo.integrations.stored import options_from_json, strategy_in
 from crashbo.optimizer import Optimizer
 from crashbo.outcome import Constraint, Trial
-from crashbo.settings import Settings
 from crashbo.suggestion import Reason, Suggestion
 
 CONSTRAINTS, SETTINGS = "crashbo:constraints", "crashbo:settings"  # a study's user attributes
@@ -66,7 +66,7 @@ def make_optimizer(
         for record, params in placed
         if params is not None and record.status == "pending" and record.number != number
     ]
-    return Optimizer.restore(replace(optimizer.saved, trials=trials, pending=pending, asked=number))
+    return Optimizer.restore(replace(optimizer.saved, trials=tuple(trials), pending=tuple(pending), asked=number))
 
 
 def _cost(record: Record) -> float | None:

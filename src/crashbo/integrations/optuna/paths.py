@@ -15,12 +15,12 @@ import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 
 from crashbo.errors import InputError
+from crashbo.history import Settings
 from crashbo.integrations.optuna.history import place
 from crashbo.integrations.optuna.records import Record
 from crashbo.integrations.optuna.space import Distributions, Translation, infer, infer_all, translate
 from crashbo.optimizer import Optimizer
 from crashbo.parameters import Categorical, Float, Int, Parameter
-from crashbo.settings import Settings
 from crashbo.space import Space
 from crashbo.strategies.gain import improvement_shape
 from crashbo.strategies.price import budget_left

@@ -13,6 +13,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from crashbo.errors import InputError, NumericalError
+from crashbo.history import Settings
 from crashbo.integrations.optuna.branches import choose, find_branch
 from crashbo.integrations.optuna.history import make_optimizer, settings_in
 from crashbo.integrations.optuna.internals import set_system_attribute, study_attributes, trial_id
@@ -43,7 +44,6 @@ from crashbo.integrations.optuna.transactions import writer
 from crashbo.optimizer import Optimizer
 from crashbo.options import Options
 from crashbo.outcome import Constraint
-from crashbo.settings import Settings
 from crashbo.space import Space
 from crashbo.strategies.base import Strategy
 from crashbo.suggestion import Best, Reason, Suggestion
