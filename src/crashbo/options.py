@@ -64,8 +64,8 @@ class Options:
             success lowers it, so that the share of failures tends to this; 1 accepts every risk that seems worth it.
         crash_budget: how many trials may fail in the whole run, including the initial ones; None: no limit. This is
             not a guarantee: a point that looked safe can still crash.
-        n_trials: how many trials the run will have, if known. The crash budget is spread over the trials left, and the
-            last trials take less risk.
+        n_trials: how many trials the run will have, if known. A crash budget is spread over the trials left; without
+            one, the first trials take more risk and the last ones less.
         crashes: what a crash says about the cost. "absorb": it is a high cost, as in the paper; "separate": nothing;
             "auto" or "coupled": learned from the trials.
         fixed: fixed hyperparameters, by output ("objective" or the name of a constraint).

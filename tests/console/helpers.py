@@ -93,7 +93,7 @@ class QuickModel:
         self.say(kind="offer", offer={"params": params, "beliefs": beliefs, "expected": expected}, problem="", **about)
         if told:
             best = {"params": params, "objective": [1.0, 0.1], "success_probability": 0.9, "feasible": True}
-            limits = {"objective": [4.0, 0.5], "reach": [9.0, 1.0]}
+            limits = {"objective": [4.0, 0.5, 3.1, 5.2], "reach": [9.0, 1.0, 7.0, 11.0]}
             self.say(kind="best", best=best, limits=limits, relation="Crashes are high values: 90%.", **about)
 
     def _expected(self, params: dict[str, Any]) -> dict[str, Any]:

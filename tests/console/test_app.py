@@ -57,7 +57,7 @@ def test_take_tell_and_see_it(client: Client) -> None:
     state = client.wait(lambda found: found["counts"]["finished"] == 1)
     assert state["trials"][number]["objective"] == 0.73
     state = client.wait(lambda found: found["best"])
-    assert state["limits"] == {"objective": [4.0, 0.5], "reach": [9.0, 1.0]}
+    assert state["limits"] == {"objective": [4.0, 0.5, 3.1, 5.2], "reach": [9.0, 1.0, 7.0, 11.0]}
     assert state["relation"] == "Crashes are high values: 90%."
 
 

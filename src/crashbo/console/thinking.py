@@ -54,7 +54,7 @@ class Thinker:
                 "kind": "best",
                 **self._about(),
                 "best": self._best(),
-                "limits": {name: [one.value, one.deviation] for name, one in self._known.limits.items()},
+                "limits": {name: [one.value, one.deviation, *one.interval] for name, one in self._known.limits.items()},
                 "relation": self._relation(),
             }
 

@@ -133,7 +133,7 @@ export function renderLimit(page) {
   figure.dataset.trials = told(page.rows).length;
   if (!names.length) return empty(figure, relation || "No limit is known yet. It is learned from costs and crashes, or from broken limits.");
   output = names.includes(chosen) ? chosen : names[0];
-  const [now, deviation] = own(limits, output) ?? [null, 0];
+  const [now, ...doubt] = own(limits, output) ?? [null, 0];
   const parts = history(info, page.rows, output);
   const values = [...parts.seen, ...parts.believed, ...parts.worst].map((one) => one[1]);
   if (now !== null) values.push(now);
@@ -141,12 +141,13 @@ export function renderLimit(page) {
   const name = output === "objective" ? costName(info) : label(info, output);
   const chart = frame(figure.querySelector(".plot"), { x: { low: 0, high: parts.count + 1 }, y: bounds(values), xLabel: "results", yLabel: name });
   drawLimit(chart, parts, now);
-  caption(figure, limitWords(names.includes("objective") && output !== "objective" ? "" : relation, now, deviation, known.includes(output)), legend(["dot", "seen"], ["worst", "worst that worked"], ["limit", "limit as believed"], parts.bands.length && ["deviation", "± its standard deviation"], parts.failed.length && ["crash", "failed"]));
+  caption(figure, limitWords(names.includes("objective") && output !== "objective" ? "" : relation, now, doubt, known.includes(output)), legend(["dot", "seen"], ["worst", "worst that worked"], ["limit", "limit as believed"], parts.bands.length && ["deviation", "± its standard deviation"], parts.failed.length && ["crash", "failed"]));
   return undefined;
 }
 
-function limitWords(relation, now, deviation, given) {
-  const learned = `The learned limit is ${short(now, 4)} ± ${short(deviation, 2)}.`;
+function limitWords(relation, now, [deviation, low, high], given) {
+  const range = low === undefined ? "" : ` (95 %: ${short(low, 3)} to ${short(high, 3)})`;
+  const learned = `The learned limit is ${short(now, 4)} ± ${short(deviation, 2)}${range}.`;
   const value = given ? `The limit is given: ${short(now, 4)}.` : learned;
   return `${now === null ? "" : value} ${relation}`.trim();
 }
