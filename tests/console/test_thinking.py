@@ -50,7 +50,8 @@ def test_all_is_as_on_the_command_line(study: Study) -> None:
     outlook = look(reopen(study))
     assert steps[2]["best"]["params"] == outlook.best.params
     assert steps[2]["best"]["objective"] == [outlook.best.mean, outlook.best.std]
-    assert steps[2]["limits"] == {name: [one.value, one.deviation, *one.interval] for name, one in outlook.limits.items()}
+    limits = {name: [one.value, one.deviation, *one.interval] for name, one in outlook.limits.items()}
+    assert steps[2]["limits"] == limits
     assert steps[2]["relation"] == outlook.crash_relation
     asked = ask(reopen(study))
     assert asked is not None

@@ -29,7 +29,7 @@ class Beliefs:
     Attributes:
         offer: the suggestion, until it is taken.
         best: as JSON.
-        limits: value, standard deviation and the range of 95 % probability, by output; one with nothing to say is absent.
+        limits: value, standard deviation and range of 95 % probability, by output; one with nothing to say is absent.
         relation: what crashes have to do with the cost and how sure that is, in words; empty while unknown.
         basis: of the models that are fitted now.
         ready: whether there is a model to ask.
