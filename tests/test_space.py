@@ -304,6 +304,7 @@ def test_samples_are_uniform() -> None:
         (lambda: Int(1, 9, log=True, step=2), "`step` must be left out on a log scale; got 2."),
         (lambda: Int(1, 9, step=-1), "`step` must be positive; got -1."),
         (lambda: Int(0, 2**50), "`low` and `high` must lie within 2**40 of zero; got 0 and 1125899906842624."),
+        (lambda: Int(0, 9, step=10**400), "`step` must not exceed 2**40."),
         (lambda: Categorical([]), "`choices` must be a list of at least one choice; got []. List the values."),
         (lambda: Categorical("abc"), "`choices` must be a list of at least one choice; got 'abc'."),
         (lambda: Categorical([[1]]), "`choices` must be None, bools, finite numbers or strings; got [1]. Name it"),

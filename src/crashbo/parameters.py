@@ -2,6 +2,7 @@
 
 import math
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -20,7 +21,7 @@ _PLAIN = (bool, int, float, str, type(None))
 _LARGEST_INT = 2**40  # up to here double precision tells the cells of a grid apart
 
 
-class _Parameter:
+class _Parameter(ABC):
     """The maps between values and positions in [0, 1].
 
     Values are a continuum, or have the numbers 0, 1, ..., size - 1 and own a cell each, all of the same width.
@@ -39,13 +40,13 @@ class _Parameter:
         """Return the position of a value in [0, 1]; if it owns a cell, inside of that."""
         return float(self.positions([value])[0])
 
+    @abstractmethod
     def values(self, positions: Array) -> NDArray[Any]:
         """Return the values at `n` positions; `tolist` makes them native."""
-        raise NotImplementedError
 
+    @abstractmethod
     def positions(self, values: Sequence[Any]) -> Array:
         """Return the positions of `n` values."""
-        raise NotImplementedError
 
     def cells(self, positions: Array) -> Array:
         """Return the numbers of the values whose cells hold the positions."""
@@ -131,6 +132,8 @@ class Int(_Parameter):
         _check_range(low, high, self.log, None if step == 1 else step)
         if max(-low, high) > _LARGEST_INT:
             raise InputError(f"`low` and `high` must lie within 2**40 of zero; got {low} and {high}. Use a Float.")
+        if step > _LARGEST_INT:
+            raise InputError("`step` must not exceed 2**40. Without a step, every integer is a value.")
         _set(self, low=low, high=high, step=step, size=(high - low) // step + 1)
         _set(self, kind="log-grid" if self.log else "grid")
 
