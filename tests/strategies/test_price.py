@@ -1,7 +1,5 @@
 """The price of a crash: how it adapts to failures, to the share allowed, to budgets and to the end of a run."""
 
-import math
-
 import pytest
 
 from crashbo.numbers import NUMBERS
@@ -60,11 +58,12 @@ def test_bold_at_first_and_careful_in_the_end():
     assert late == pytest.approx(price([OK] * 18) * 1.8)
 
 
-def test_a_budget_is_spread_evenly_whenever_the_trials_end():
-    for count in (2, 18):
-        odds = (1 - (share := 2 / (40 - count))) / share
-        least = math.exp(NUMBERS.price_step * max(-share * count, NUMBERS.debts[0]))
-        assert price([OK] * count, crash_budget=2, n_trials=40) / odds >= 0.99 * NUMBERS.price_per_odds * least
+def test_a_budget_has_the_same_price_early_and_late_at_the_same_share():
+    early, late = [OK] * 2, [OK] * 30
+    assert allowed_share(early, Options(crash_budget=4, n_trials=42)) == pytest.approx(0.1)
+    assert allowed_share(late, Options(crash_budget=1, n_trials=40)) == pytest.approx(0.1)
+    assert price(early, start=2, crash_budget=4, n_trials=42) == pytest.approx(NUMBERS.price_per_odds * 9)
+    assert price(late, start=30, crash_budget=1, n_trials=40) == pytest.approx(NUMBERS.price_per_odds * 9)
 
 
 def test_a_long_row_is_soon_forgotten():
