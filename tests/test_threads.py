@@ -16,11 +16,20 @@ def blas_threads() -> set[int]:
     return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
 
 
+def elsewhere(work) -> None:
+    """Do it in a thread that ends: since threadpoolctl 3.8 the thread that sets a limit owns it while it lives."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
 @pytest.fixture(autouse=True)
 def two_threads():
     """Libraries that would use two, whatever the machine."""
-    with ThreadpoolController().limit(limits=2):
-        yield
+    limits = []
+    elsewhere(lambda: limits.append(ThreadpoolController().limit(limits=2)))
+    yield
+    elsewhere(limits[0].restore_original_limits)
 
 
 def test_few_trials_get_one_thread_and_the_rest_comes_back() -> None:
@@ -45,23 +54,25 @@ def test_threads_come_back_after_an_error() -> None:
     assert blas_threads() == {2}
 
 
-def test_several_threads_leave_the_limit_as_they_found_it() -> None:
-    inside, leave = threading.Event(), threading.Event()
+@pytest.mark.parametrize("first_out", [0, 1])
+def test_computations_that_overlap_leave_the_limit_as_they_found_it(first_out: int) -> None:
+    """Two computations of two threads, begun one after the other and ended in either order."""
+    inside, leave = [threading.Event() for _ in range(2)], [threading.Event() for _ in range(2)]
 
-    def stay() -> None:
+    def stay(i: int) -> None:
         with few_threads(10):
-            inside.set()
-            leave.wait(10)
+            inside[i].set()
+            assert leave[i].wait(10)
 
-    other = threading.Thread(target=stay)
-    with few_threads(10):
-        other.start()
-        assert inside.wait(10)
-    leave.set()
-    other.join()
-    assert blas_threads() == {2}
-    with few_threads(10):
+    threads = [threading.Thread(target=stay, args=(i,)) for i in range(2)]
+    for i in range(2):
+        threads[i].start()
+        assert inside[i].wait(10)
+    for i in (first_out, 1 - first_out):
         assert blas_threads() == {1}
+        leave[i].set()
+        threads[i].join()
+    assert blas_threads() == {2}
 
 
 def test_suggestions_are_computed_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:

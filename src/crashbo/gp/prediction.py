@@ -47,14 +47,15 @@ class Predictor:
         step = max(_FEWEST, _AT_ONCE // (b * outputs * max(1, self.posterior.weights.shape[-1])))
         if len(X) <= step:
             return self._predict(X)
-        if self._last is not None and np.array_equal(self._last.X, X):
-            return self._last
+        last = self._last  # read once: another thread may predict meanwhile
+        if last is not None and np.array_equal(last.X, X):
+            return last
         # A few points at a time: memory that stays in the cache is not asked for anew.
         parts = [self._predict(X[i : i + step]) for i in range(0, len(X), step)]
         names = ("mean", "variance", "covariance")
         mean, variance, covariance = (np.concatenate([getattr(q, name) for q in parts], -1) for name in names)
-        self._last = Prediction(mean, variance, covariance, self, X.copy())
-        return self._last
+        self._last = found = Prediction(mean, variance, covariance, self, X.copy())
+        return found
 
     def _predict(self, X: Array) -> "Prediction":
         mean, whitened, squared = self.project(X)

@@ -21,12 +21,12 @@ from crashbo.learning.average import ModelSet, learning_size, loosened, sites_by
 from crashbo.learning.block import Block
 from crashbo.learning.reasons import Reasons
 from crashbo.learning.warp import Warp
+from crashbo.memory import Memory
 from crashbo.strategies.base import Limit, Place, Relation
 from crashbo.strategies.gain import Moments, log_held
 
 _Learned = TypeVar("_Learned")
 AnyOutput = TypeVar("AnyOutput", bound="Output")
-_KEPT = 16  # results that a strategy remembers
 RELATED = 0.4  # correlation from which on crashes count as related to the cost
 _RANDOM = 0.1  # lapse rate from which on crashes count as random
 
@@ -253,7 +253,7 @@ class Modelling(ABC, Generic[AnyOutput, _Learned]):
     """The part of a strategy that models all outputs, a pure function of the trials."""
 
     def __init__(self) -> None:
-        self._kept: dict[object, Any] = {}
+        self._memory = Memory()
 
     @abstractmethod
     def _block(self, history: History, output: str) -> Block | None:
@@ -302,9 +302,5 @@ class Modelling(ABC, Generic[AnyOutput, _Learned]):
             for trial in history.trials
         )
         settings = history.options.crashes, tuple(sorted(history.options.fixed.items()))
-        key = kind, output, history.space, history.constraints, history.direction, settings, trials
-        if key not in self._kept:
-            self._kept[key] = make()
-            if len(self._kept) > _KEPT:
-                self._kept.pop(next(iter(self._kept)))
-        return self._kept[key]
+        key = history.space, history.constraints, history.direction, settings, trials
+        return self._memory.once((kind, output), key, make)
