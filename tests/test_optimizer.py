@@ -373,3 +373,57 @@ def test_a_state_of_version_0_1_goes_on():
     assert old.pending[0].why.mode == "mesco"
     assert old.space.validate(old.ask())
     assert Optimizer.from_json(old.to_json()).trials == old.trials
+
+
+def test_a_trial_has_the_number_of_its_suggestion() -> None:
+    """Told in another order than asked, corrected by the number that the suggestion had."""
+    optimizer = Optimizer(SQUARE, seed=1)
+    suggestions = optimizer.ask(4)
+    assert [one.number for one in suggestions] == [0, 1, 2, 3]
+    for number in (2, 0, 3, 1):
+        optimizer.tell(suggestions[number], float(number))
+    assert [trial.number for trial in optimizer.trials] == [2, 0, 3, 1]
+    corrected = optimizer.correct(3, 7.0)
+    assert corrected.params == dict(suggestions[3])
+    assert [trial.objective for trial in optimizer.trials] == [2.0, 0.0, 7.0, 1.0]
+
+
+def test_no_number_is_given_twice() -> None:
+    optimizer = Optimizer(SQUARE, seed=1)
+    first = optimizer.ask()
+    own = optimizer.tell({"x": 0.1, "y": 0.2}, 1.0)
+    assert (first.number, own.number) == (0, 1)
+    optimizer.remove(1)
+    optimizer.forget(first)
+    assert optimizer.ask().number == 2
+    restored = Optimizer.from_json(optimizer.to_json())
+    assert restored.ask().number == optimizer.ask().number == 3
+
+
+class Waiting(DefaultStrategy):
+    """Takes as long as the test wants to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def suggest(self, history: History) -> Suggested:
+        self.begun.set()
+        assert self.go_on.wait(30)
+        return super().suggest(history)
+
+
+def test_what_is_told_while_a_suggestion_is_made_is_recorded_at_once() -> None:
+    strategy = Waiting()
+    optimizer = Optimizer(SQUARE, seed=1, strategy=strategy)
+    found: list[Suggestion] = []
+    asking = threading.Thread(target=lambda: found.append(optimizer.ask()))
+    asking.start()
+    assert strategy.begun.wait(30)
+    told = optimizer.tell({"x": 0.1, "y": 0.2}, 1.0)  # returns although the suggestion is not made yet
+    optimizer.correct(told.number, 2.0)
+    assert not found
+    strategy.go_on.set()
+    asking.join(30)
+    assert [trial.objective for trial in optimizer.trials] == [2.0]
+    assert [one.number for one in optimizer.pending] == [found[0].number] == [1]

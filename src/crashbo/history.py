@@ -93,6 +93,7 @@ class History(Settings):
         asked: how many suggestions were made.
         initial_points: params to suggest first.
         errors: in words, by the number of the pending suggestion that ended in an error of the program itself.
+        numbered: how many numbers were given; a trial has that of its suggestion.
     """
 
     space: Space
@@ -101,11 +102,18 @@ class History(Settings):
     asked: int = 0
     initial_points: tuple[Mapping[str, Any], ...] = ()
     errors: Mapping[int, str] = field(default_factory=dict)
+    numbered: int = 0
 
     @property
     def sign(self) -> float:
         """1, or -1 if the objective is maximised: what costs are multiplied with before they are modelled."""
         return 1.0 if self.direction == "minimize" else -1.0
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next suggestion, or of a trial that was not suggested: one that nothing else has."""
+        told, out = [trial.number for trial in self.trials], [one.number for one in self.pending]
+        return max(self.numbered, 1 + max(told + out, default=-1))
 
     @cached_property
     def points(self) -> Array:

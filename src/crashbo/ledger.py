@@ -105,9 +105,10 @@ class Ledger:
         """Record a trial whose outcome has been checked already."""
         checked = self.space.validate(params)
         with self._lock:
-            known = self._history.without(self._number_of(params, checked))
-            trial = Trial(known.trials[-1].number + 1 if known.trials else 0, checked, *outcome)
-            self._history = replace(known, trials=(*known.trials, trial))
+            number = self._number_of(params, checked)
+            known = self._history.without(number)
+            trial = Trial(known.next_number if number is None else number, checked, *outcome)
+            self._history = replace(known, trials=(*known.trials, trial), numbered=known.next_number + (number is None))
             return trial
 
     def correct(self, number: int, objective: Any = _KEPT, *, reason: str | None = None, **constraints: Any) -> Trial:
@@ -149,7 +150,7 @@ class Ledger:
         """The trial with a number."""
         numbers, wanted = [trial.number for trial in self.trials], native(number)
         if isinstance(wanted, bool) or wanted not in numbers:
-            there = f"{numbers[0]} to {numbers[-1]}" if numbers else "none"
+            there = f"{min(numbers)} to {max(numbers)}" if numbers else "none"
             raise InputError(f"`number` must be that of a finished trial; got {number!r}, there are: {there}.")
         return self.trials[numbers.index(wanted)]
 

@@ -1,6 +1,7 @@
 """Ask and tell: the optimizer as a pure function of its settings and what it was told."""
 
 import math
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -28,7 +29,7 @@ class Optimizer(Ledger):
     """Suggests trials (`ask`), learns from their results (`tell`), and gives the best guess (`best`).
 
     The same settings, seed and trials give the same suggestions, in any process. Several threads may share one
-    optimizer: every call takes a lock, so no point is suggested twice.
+    optimizer: suggestions are made one after the other, so none is made twice, and what is told is recorded at once.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Optimizer(Ledger):
         for point in initial_points:
             self.add_initial_point(point)
         self.strategy: Strategy = make_strategy(self.settings.strategy)
+        self._asking = threading.Lock()
 
     @property
     def saved(self) -> History:
@@ -129,13 +131,16 @@ class Optimizer(Ledger):
         return [self._ask_one() for _ in range(n)]
 
     def _ask_one(self) -> Suggestion:
-        with self._lock:
+        with self._asking:
             history = self.history
             given = _next_given(history)
             params, why = self._suggest(history) if given is None else (given, Reason("given"))
-            suggestion = Suggestion(params, history.asked, why)
-            self._history = replace(history, pending=(*history.pending, suggestion), asked=history.asked + 1)
-            return suggestion
+            with self._lock:  # trials may have been told meanwhile
+                now = self.history
+                made = Suggestion(params, now.next_number, why)
+                pending, numbered = (*now.pending, made), made.number + 1
+                self._history = replace(now, pending=pending, asked=now.asked + 1, numbered=numbered)
+            return made
 
     def _suggest(self, history: History) -> tuple[dict[str, Any], Reason]:
         begin = time.perf_counter()
@@ -179,7 +184,8 @@ class Optimizer(Ledger):
     def with_pending(self, params: Sequence[Mapping[str, Any]]) -> "Optimizer":
         """A copy with more pending points."""
         other = self.copy()
-        more = [Suggestion(self.space.validate(one), -1 - i, Reason("given")) for i, one in enumerate(params)]
+        first = self.history.next_number
+        more = [Suggestion(self.space.validate(one), first + i, Reason("given")) for i, one in enumerate(params)]
         other._history = replace(other.history, pending=(*other.pending, *more))
         return other
 

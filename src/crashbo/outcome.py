@@ -71,7 +71,7 @@ class Trial:
     """One finished trial.
 
     Attributes:
-        number: number of the trial, in the order told.
+        number: that of its suggestion; the next one, if it was told without one.
         params: what was tried.
         objective: the cost; None if it crashed.
         constraints: values by name; None means violated, a missing name means that nothing was seen.

@@ -45,6 +45,6 @@ def _one_thread() -> Iterator[None]:
 
 def _let_others_change_it() -> None:
     """Since threadpoolctl 3.8 only the thread that set OpenBLAS's limit may change it; here another one may lift it."""
-    controller = getattr(threadpoolctl, "OpenBLASController", None)
+    controller: Any = getattr(threadpoolctl, "OpenBLASController", None)
     if hasattr(controller, "clear_controlling_thread"):
         controller.clear_controlling_thread()

@@ -385,8 +385,9 @@ def _check_seen(index: int, outputs: Sequence[Output], values: Mapping[str, floa
 
 def _resumed(optimizer: Optimizer, asked: int, pending: Sequence[Mapping[str, Any]]) -> Optimizer:
     """The same optimizer after so many suggestions, of which these are out."""
-    out = tuple(Suggestion(params, number, Reason("given")) for number, params in enumerate(pending))
-    resumed = Optimizer.restore(replace(optimizer.saved, pending=out, asked=max(asked, len(out))))
+    first = optimizer.history.next_number
+    out = tuple(Suggestion(params, first + i, Reason("given")) for i, params in enumerate(pending))
+    resumed = Optimizer.restore(replace(optimizer.history, pending=out, asked=max(asked, len(out))))
     resumed.adopt(optimizer)
     return resumed
 

@@ -59,7 +59,11 @@ def check_state(state: Mapping[str, Any]) -> None:
         _check_trial(f"trials[{index}]", trial, space, constraints)
     for index, point in enumerate(state["pending"]):
         _check_pending(f"pending[{index}]", point, space)
-    _check_once("pending", [point["number"] for point in state["pending"]])
+    out = [point["number"] for point in state["pending"]]
+    _check_once("pending", out)
+    if "numbered" in state:  # versions before counted trials and suggestions apart
+        _check_count("numbered", state["numbered"])
+        _check_once("trials and pending", [*out, *(trial["number"] for trial in state["trials"])])
     for index, params in enumerate(state["initial_points"]):
         _check_params(f"initial_points[{index}]", params, space)
     _check_errors(state.get("errors", {}))

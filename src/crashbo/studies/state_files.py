@@ -38,6 +38,7 @@ def to_json(saved: History) -> dict[str, Any]:
         "trials": [asdict(trial) for trial in saved.trials],
         "pending": [{"number": one.number, "params": dict(one), "why": asdict(one.why)} for one in saved.pending],
         "errors": {str(number): words for number, words in saved.errors.items()},
+        "numbered": saved.numbered,
     }
 
 
@@ -56,6 +57,8 @@ def from_json(data: Any, strategy: "Strategy | None" = None) -> History:
         raise InputError(f"`state` must be a saved optimizer of format {_FORMAT}; got format {found!r}.")
     state = data if found == _FORMAT else _upgraded(data)
     check_state(state)
+    if "numbered" not in state:
+        state = _renumbered(state)
     pending = [Suggestion(one["params"], one["number"], Reason(**one["why"])) for one in state["pending"]]
     errors = {int(number): words for number, words in state.get("errors", {}).items()}
     out = {one.number for one in pending}
@@ -74,6 +77,7 @@ def from_json(data: Any, strategy: "Strategy | None" = None) -> History:
         state["asked"],
         tuple(state["initial_points"]),
         {number: words for number, words in errors.items() if number in out},
+        state["numbered"],
         **vars(settings),
     )
 
@@ -87,6 +91,18 @@ def _upgraded(state: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(state.get("pending"), list):
         upgraded["pending"] = [_without_correlation(one) for one in state["pending"]]
     return upgraded
+
+
+def _renumbered(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A state of version 0.1 or 0.2, where trials and suggestions were counted apart, with one number for both.
+
+    Trials keep theirs. Suggestions that are out get the next ones, in their order.
+    """
+    first = 1 + max((trial["number"] for trial in state["trials"]), default=-1)
+    new = {str(one["number"]): first + i for i, one in enumerate(state["pending"])}
+    pending = [{**one, "number": new[str(one["number"])]} for one in state["pending"]]
+    errors = {str(new[number]): words for number, words in state.get("errors", {}).items() if number in new}
+    return {**state, "pending": pending, "errors": errors, "numbered": first + len(pending)}
 
 
 def _without_correlation(point: Any) -> Any:

@@ -62,7 +62,7 @@ def make_optimizer(
         if params is not None and record.teaches
     ]
     pending = [
-        Suggestion(params, _key(record.number, number), Reason("given"))
+        Suggestion(params, record.number, Reason("given"))
         for record, params in placed
         if params is not None and record.status == "pending" and record.number != number
     ]
@@ -72,11 +72,6 @@ def make_optimizer(
 def _cost(record: Record) -> float | None:
     """Its cost, or what it is thought to be; None for a crash."""
     return record.estimate if record.status == "pruned" else record.objective
-
-
-def _key(number: int, asking: int) -> int:
-    """What a pending trial is called: its number, unless the optimizer may yet give that to its own suggestions."""
-    return number if number < asking else number + 10**6
 
 
 def place(record: Record, translation: Translation) -> dict[str, Any] | None:
