@@ -45,7 +45,7 @@ slow: $(VENV)/.ready
 	$(BIN)/pytest -m slow -n $(TEST_WORKERS)
 
 # What `pip install crashbo` gives, the console's extra and the test tools: no torch. Numba and MuJoCo are left out too.
-CORE_WITHOUT = tests/botorch tests/benchmarks tests/integrations/test_ax.py tests/integrations/test_ray.py
+CORE_WITHOUT = tests/adapters/botorch tests/benchmarks tests/adapters/test_ax.py tests/adapters/test_ray.py
 $(VENV)-core/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-core
 	$(VENV)-core/bin/pip install --quiet --disable-pip-version-check -e '.[console,test]'
@@ -62,7 +62,7 @@ $(VENV)-integrations/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 integrations: $(VENV)-integrations/.ready
-	$(VENV)-integrations/bin/pytest tests/integrations/test_ax.py tests/integrations/test_ray.py tests/integrations/test_extras.py
+	$(VENV)-integrations/bin/pytest tests/adapters/test_ax.py tests/adapters/test_ray.py tests/adapters/test_extras.py
 
 # The other optimizers are heavy too. SUITE passes options, as in: make suite SUITE="--seeds 0-4 --workers 2"
 $(VENV)-suite/.ready: pyproject.toml constraints.txt

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from crashbo import CRASHED, VIOLATED, Constraint, Crash, InputError, MissingExtraError, Optimizer, Options, minimize
-from crashbo.options import OptionKeywords
+from crashbo.problem.options import OptionKeywords
 
 LINE = {"x": (0.0, 1.0)}
 QUASI_RANDOM: dict[str, Any] = {"initial": 1000}  # no model until the end: quick

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crashbo.studies.study import Study
+from crashbo.store.study import Study
 from tests.console.helpers import Client, QuickModel, make_study
 
 

@@ -13,9 +13,9 @@ from urllib.parse import unquote, urlsplit
 
 from crashbo.console.model import ModelError
 from crashbo.console.snapshot import Reader
-from crashbo.studies.files import make_definition
-from crashbo.studies.storage import find_place
-from crashbo.studies.study import Study, create_study, open_study
+from crashbo.store.files import make_definition
+from crashbo.store.storage import find_place
+from crashbo.store.study import Study, create_study, open_study
 
 PARAMETERS: dict[str, Any] = {"kp": {"low": 0, "high": 10, "unit": "N/m"}, "kd": [0, 1]}
 

@@ -16,8 +16,8 @@ import pytest
 from crashbo.console.app import SCRIPTS
 from crashbo.console.server import Address, listen, serving
 from crashbo.errors import InputError
-from crashbo.studies import recording
-from crashbo.studies.study import Study
+from crashbo.store import recording
+from crashbo.store.study import Study
 from tests.console.helpers import Client, QuickModel, make_study, reopen
 
 PARAMS = {"kp": 2.0, "kd": 0.5}
@@ -278,7 +278,7 @@ def test_the_picture_takes_axes_of_the_study_only(client: Client) -> None:
 
 
 def test_a_study_that_cannot_be_read_is_a_sentence(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    from crashbo.studies.storage import StudyError
+    from crashbo.store.storage import StudyError
 
     with console(study) as (client, _):
         client.wait(lambda state: state["offer"])

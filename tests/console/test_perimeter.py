@@ -14,8 +14,8 @@ import pytest
 from crashbo.console import app, doors
 from crashbo.console.server import Address, serving
 from crashbo.errors import InputError
-from crashbo.studies import recording
-from crashbo.studies.study import Study
+from crashbo.store import recording
+from crashbo.store.study import Study
 from tests.console.helpers import Client, QuickModel, make_study, reopen
 
 START = {"params": {"kp": 1.0, "kd": 0.5}}

@@ -16,8 +16,8 @@ from crashbo.console import model as models
 from crashbo.console.model import ModelError, ModelProcess
 from crashbo.console.worker import serve
 from crashbo.errors import InputError
-from crashbo.studies import recording
-from crashbo.studies.study import Study
+from crashbo.store import recording
+from crashbo.store.study import Study
 from tests.console.helpers import make_study
 
 ECHO = """

@@ -18,7 +18,7 @@ from crashbo.console.hub import Hub
 from crashbo.console.model import Model, ModelProcess
 from crashbo.console.security import Policy, is_loopback, make_policy
 from crashbo.errors import InputError
-from crashbo.studies.study import Study
+from crashbo.store.study import Study
 
 _HEADER_LIMIT = 16 * 1024  # bytes
 
