@@ -62,6 +62,19 @@ if importlib.util.find_spec("botorch") is not None:  # without it `from crashbo 
     __all__ += sorted(_BOTORCH)
 
 
+# What an earlier layer uses of a later one, imported on first use: the whole list.
+_LATER = {
+    "optimizer_and_pruned": "adapters.optuna.opening",  # pictures of an Optuna study
+    "to_dataframe": "show.report.result",  # a result shows itself
+    "to_html": "show.report.result",
+}
+
+
+def later(name: str) -> Any:
+    """What a layer may use of a later one; see `_LATER`."""
+    return getattr(importlib.import_module(f"crashbo.{_LATER[name]}"), name)
+
+
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'crashbo' has no attribute {name!r}")

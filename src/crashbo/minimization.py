@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+import crashbo
 from crashbo.errors import InputError
 from crashbo.guard import Jobs
 from crashbo.optimizer import Optimizer
@@ -60,9 +61,7 @@ class Result:
 
     def to_dataframe(self) -> "pandas.DataFrame":
         """All trials as a pandas data frame, one row per trial."""
-        from crashbo.show.report.result import to_dataframe
-
-        return to_dataframe(self)
+        return crashbo.later("to_dataframe")(self)
 
     def __repr__(self) -> str:
         seen = self.best_trial
@@ -75,9 +74,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from crashbo.show.report.result import to_html
-
-        return to_html(self)
+        return str(crashbo.later("to_html")(self))
 
 
 def minimize(

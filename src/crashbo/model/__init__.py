@@ -1,1 +1,1 @@
-"""Gaussian processes on values and one-sided labels, in NumPy and SciPy: kernel, EP, evidence, and the average over hyperparameters."""
+"""Gaussian processes on values and one-sided labels: kernel, EP, evidence, priors, and the average over models."""

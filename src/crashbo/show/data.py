@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -11,9 +11,11 @@ from crashbo.errors import InputError
 from crashbo.model.surrogate import Limit
 from crashbo.problem.history import OBJECTIVE
 from crashbo.problem.outcome import Trial
-from crashbo.research.problems import Problem
 from crashbo.show.axis import Array, Axis, line_points, make_axis, nearness
 from crashbo.show.views import Source, View, modelled
+
+if TYPE_CHECKING:
+    from crashbo.research.problems import Problem
 
 Quantity: TypeAlias = Literal["truth", "mean", "std", "success", "acquisition", "unconstrained"]
 
@@ -106,7 +108,7 @@ def line(
     *,
     at: Mapping[str, Any] | None = None,
     points: int = 401,
-    truth: Problem | None = None,
+    truth: "Problem | None" = None,
 ) -> Line:
     """Look at a model along one parameter.
 
@@ -155,7 +157,7 @@ def _curve(
     output: str,
     grid: Array,
     params: Mapping[str, Any],
-    truth: Problem | None,
+    truth: "Problem | None",
 ) -> Curve:
     mean, std = view.models.moments(grid, output)
     limit = view.limits.get(output)
@@ -190,7 +192,7 @@ def output_label(view: View, output: str) -> str:
     return view.label(output)
 
 
-def true_values(view: View, axis: Axis, output: str, params: Mapping[str, Any], truth: Problem) -> Array:
+def true_values(view: View, axis: Axis, output: str, params: Mapping[str, Any], truth: "Problem") -> Array:
     places = [{**params, axis.name: value} for value in axis.values.tolist()]
     if output == OBJECTIVE:
         return np.array([truth.value(place) for place in places])

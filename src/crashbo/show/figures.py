@@ -1,7 +1,7 @@
 """Pictures of a model for print (matplotlib). Every function returns its figure; save it as you like."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,13 +10,15 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from crashbo.problem.history import OBJECTIVE
-from crashbo.research.problems import Problem
 from crashbo.show import data, planes
 from crashbo.show.canvas import band, canvas, dress, legend_on_top, plain, scatter, shorten
 from crashbo.show.data import Curve, Line, held_text, limit_name
 from crashbo.show.planes import Layer, Maps, Pairs, Quantity
 from crashbo.show.theme import COLOUR_MAPS, Theme, ThemeName
 from crashbo.show.views import Source
+
+if TYPE_CHECKING:
+    from crashbo.research.problems import Problem
 
 # On coloured ground: every kind of mark has its own shape and a light rim, so that it is found in print too.
 _MARKS: dict[str, dict[str, Any]] = {
@@ -34,7 +36,7 @@ def plot_model(
     parameter: str | None = None,
     *,
     at: Mapping[str, Any] | None = None,
-    truth: Problem | None = None,
+    truth: "Problem | None" = None,
     theme: ThemeName = "light",
 ) -> Figure:
     """Draw a model along one parameter: every output with its limit, the success probability and the score.
@@ -199,7 +201,7 @@ def plot_maps(
     *,
     at: Mapping[str, Any] | None = None,
     quantities: Sequence[Quantity] = ("mean", "std", "success", "acquisition"),
-    truth: Problem | None = None,
+    truth: "Problem | None" = None,
     points: int = 81,
     theme: ThemeName = "light",
 ) -> Figure:

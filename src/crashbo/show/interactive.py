@@ -5,14 +5,13 @@ saves it. Names given by users are shown as they are, never read as HTML.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from crashbo.problem.history import OBJECTIVE
-from crashbo.research.problems import Problem
 from crashbo.show import data, planes
 from crashbo.show.data import Curve, Line, Marks, held_text, limit_name
 from crashbo.show.planes import Layer, Maps, Quantity
@@ -20,6 +19,9 @@ from crashbo.show.run_interactive import plot_convergence, plot_importance, plot
 from crashbo.show.screen import SCALES, axis_layout, dressed, safe, see_through, small, titled
 from crashbo.show.theme import Theme, ThemeName, get_theme
 from crashbo.show.views import Source
+
+if TYPE_CHECKING:
+    from crashbo.research.problems import Problem
 
 __all__ = [
     "draw_layer",
@@ -51,7 +53,7 @@ def plot_model(
     parameter: str | None = None,
     *,
     at: Mapping[str, Any] | None = None,
-    truth: Problem | None = None,
+    truth: "Problem | None" = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
     """Draw a model along one parameter; arguments as in `crashbo.show.plot_model`."""
@@ -237,7 +239,7 @@ def plot_maps(
     *,
     at: Mapping[str, Any] | None = None,
     quantities: Sequence[Quantity] = ("mean", "std", "success", "acquisition"),
-    truth: Problem | None = None,
+    truth: "Problem | None" = None,
     points: int = 61,
     theme: ThemeName = "light",
 ) -> go.Figure:

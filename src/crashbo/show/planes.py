@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from crashbo.errors import InputError
 from crashbo.problem.history import OBJECTIVE
-from crashbo.research.problems import Problem
 from crashbo.show.axis import Array, Axis, make_axis, nearness, plane_points
 from crashbo.show.data import (
     Line,
@@ -20,6 +19,9 @@ from crashbo.show.data import (
     true_values,
 )
 from crashbo.show.views import Source, View, modelled
+
+if TYPE_CHECKING:
+    from crashbo.research.problems import Problem
 
 Quantity: TypeAlias = Literal["truth", "mean", "std", "success", "acquisition", "unconstrained"]
 
@@ -106,7 +108,7 @@ def maps(
     at: Mapping[str, Any] | None = None,
     points: int = 61,
     quantities: Sequence[Quantity] = ("mean", "std", "success", "acquisition"),
-    truth: Problem | None = None,
+    truth: "Problem | None" = None,
 ) -> Maps:
     """Look at a model over two parameters.
 
@@ -207,7 +209,7 @@ def _titles(view: View, output: str, quantity: Quantity) -> tuple[str, str]:
     }[quantity]
 
 
-def _truths(view: View, x: Axis, y: Axis, params: Mapping[str, Any], truth: Problem) -> list[Layer]:
+def _truths(view: View, x: Axis, y: Axis, params: Mapping[str, Any], truth: "Problem") -> list[Layer]:
     found = []
     for output in view.models.outputs:
         rows = [true_values(view, x, output, {**params, y.name: value}, truth) for value in y.values.tolist()]
@@ -215,7 +217,7 @@ def _truths(view: View, x: Axis, y: Axis, params: Mapping[str, Any], truth: Prob
     return found
 
 
-def _infeasible(x: Axis, y: Axis, params: Mapping[str, Any], truth: Problem) -> np.ndarray:
+def _infeasible(x: Axis, y: Axis, params: Mapping[str, Any], truth: "Problem") -> np.ndarray:
     return np.array(
         [
             [not truth.feasible({**params, x.name: across, y.name: up}) for across in x.values.tolist()]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Union
 import numpy as np
 from numpy.typing import NDArray
 
+import crashbo
 from crashbo.errors import InputError
 from crashbo.minimization import Result
 from crashbo.model.surrogate import Limit, Surrogate
@@ -181,10 +182,7 @@ def view(
     pruned: tuple[int, ...] = ()
     optimizer: Any = source.optimizer if isinstance(source, Result) else source
     if type(source).__module__.startswith("optuna."):
-        from crashbo.adapters.optuna import optimizer_of, read
-
-        pruned = tuple(one.number for one in read(optimizer) if one.status == "pruned")
-        optimizer = optimizer_of(optimizer)
+        optimizer, pruned = crashbo.later("optimizer_and_pruned")(optimizer)
         numbers = [trial.number for trial in optimizer.trials] if numbers is None else numbers
     if not isinstance(optimizer, Optimizer):
         raise InputError(

@@ -63,7 +63,7 @@ def test_some_gaits_fall(ant):
 
 
 def test_the_example_tunes_it(ant, capsys):
-    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "walking_ant.py"))
+    example = runpy.run_path(str(Path(__file__).parents[3] / "examples" / "walking_ant.py"))
     result = example["main"](n_trials=3)
     assert len(result.trials) == 3
     assert "3 trials" in capsys.readouterr().out

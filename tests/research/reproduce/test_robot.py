@@ -224,7 +224,7 @@ def test_the_own_robot_example_survives_its_emergency_stop(tmp_path):
 
     import crashbo
 
-    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "own_robot.py"))
+    example = runpy.run_path(str(Path(__file__).parents[3] / "examples" / "own_robot.py"))
     fake = example["FakeRobot"](0)
     with pytest.raises(crashbo.Crash, match="fell, recovered"):
         example["trial"](fake, example["controller"](0.0, 0.0))

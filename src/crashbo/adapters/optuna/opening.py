@@ -6,6 +6,7 @@ import optuna
 
 from crashbo.adapters.optuna.history import SETTINGS
 from crashbo.adapters.optuna.internals import study_attributes
+from crashbo.adapters.optuna.records import read
 from crashbo.adapters.optuna.sampler import CrashBOSampler
 from crashbo.optimizer import Optimizer
 
@@ -22,3 +23,8 @@ def optimizer_of(study: optuna.Study) -> Optimizer:
         sampler = CrashBOSampler.from_study(study) if made else CrashBOSampler(seed=0)
     found: Optimizer = sampler.optimizer(study)
     return found
+
+
+def optimizer_and_pruned(study: optuna.Study) -> tuple[Optimizer, tuple[int, ...]]:
+    """The optimizer, and the numbers of trials that were stopped early."""
+    return optimizer_of(study), tuple(one.number for one in read(study) if one.status == "pruned")
