@@ -4,7 +4,7 @@ import numpy as np
 from scipy.integrate import trapezoid
 from scipy.stats import norm
 
-from crashbo.adapters.botorch import density
+from crashbo.model import density
 from crashbo.model.density import predictive_density
 from tests.helpers import given_values, make_labels, matern32_matrix
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.adapters.botorch import density
+from crashbo.model import density
 from crashbo.model.ep import Labels
 from crashbo.model.kernel import correlation, squared_distance
 from crashbo.search.paper.model import GPCR
