@@ -234,6 +234,18 @@ def test_news_come_without_being_asked_for(client: Client) -> None:
             heard += wire.recv(4096)
 
 
+def test_streams_end_whole_when_the_console_stops(study: Study) -> None:
+    with console(study) as (client, _):
+        wire = socket.create_connection((client.host, client.port), timeout=30)
+        head = f"GET /api/events HTTP/1.1\r\nHost: {client.host}:{client.port}\r\nCookie: {client.cookie}\r\n\r\n"
+        wire.sendall(head.encode())
+        heard = b""
+        while b"hello" not in heard:
+            heard += wire.recv(4096)
+    with wire, wire.makefile("rb") as rest:
+        assert rest.read().endswith(b"0\r\n\r\n")  # the last chunk: it was not cut off
+
+
 def test_only_changed_trials_are_sent(client: Client) -> None:
     client.post("/api/start", {"params": PARAMS})
     state = client.wait(lambda found: found["total"] == 1)
