@@ -8,7 +8,8 @@ import pytest
 from crashbo.studies import storage
 from crashbo.studies.storage import Place, StudyError, find_place, hide_password, open_storage
 from crashbo.studies.study import open_study
-from tests.studies.helpers import make_study, processes
+from tests.processes import processes
+from tests.studies.helpers import make_study
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from crashbo.studies.workers import is_gone, this_machine
 from tests.examples import small_copy
+from tests.processes import wait_until
 
 
 def test_four_workers_share_a_database_and_one_dies(postgres: str, tmp_path: Path) -> None:
@@ -45,9 +45,7 @@ def test_a_killed_process_that_nobody_waited_for_is_gone() -> None:
     worker = {"machine": this_machine(), "pid": process.pid, "started": None}
     assert is_gone(worker) is (False if this_machine() else None)
     process.kill()
-    deadline = time.monotonic() + 20
-    while this_machine() and is_gone(worker) is False and time.monotonic() < deadline:
-        time.sleep(0.05)  # not `wait`, which would take it away
+    wait_until(lambda: is_gone(worker) is not False)  # not `wait`, which would take it away
     assert is_gone(worker) is (True if this_machine() else None)
     process.wait()
 
