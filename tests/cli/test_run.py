@@ -68,14 +68,14 @@ def test_every_kind_of_crash_has_its_reason(tune: Call, call: Call, tmp_path: Pa
         "7) echo 0.5 reach=violated;;\n"
         "esac\n"
     )
-    options = ("--constraint", "reach", "--trials", 8, "--timeout", 4)
+    options = ("--constraint", "reach", "--trials", 8, "--timeout", 2)
     assert tune(*options, "--", "sh", "program.sh").code == 0
     found = trials(call)
     assert [one["status"] for one in found] == ["crashed"] * 7 + ["finished"]
     assert [one["reason"] for one in found] == [
         "exit code 3: motor stalled",
         "killed by SIGSEGV",
-        "timeout after 4 s",
+        "timeout after 2 s",
         "fell",
         "exit code 1",
         "cost nan",
