@@ -83,7 +83,7 @@ def test_catch_must_be_exception_classes(catch):
 
 def test_no_trial_begins_after_the_timeout():
     def slow(params):
-        time.sleep(0.15)
+        time.sleep(0.15)  # of the 0.4 s that there are
         return bowl(params)
 
     result = minimize(slow, LINE, n_trials=1000, timeout=0.4, **QUASI_RANDOM)

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -342,7 +341,7 @@ def test_a_late_answer_takes_no_focus_from_someone_typing(study: Study, open_pag
         with page.expect_response("**/api/state*"):
             route.fulfill(response=answer)
         expect(page.locator("#said")).to_contain_text("Trial 0 is yours")
-        page.wait_for_timeout(100)
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")  # it is drawn
         page.keyboard.type("power")
         expect(reason).to_have_value("no power")
         expect(reason).to_be_focused()
@@ -534,16 +533,13 @@ def test_axes_layers_and_slices_of_the_map(tmp_path: Path, open_page: Open) -> N
 
 def test_an_answer_that_comes_after_the_news_does_no_harm(study: Study, open_page: Open) -> None:
     with console(study) as (url, _):
-        page = open_page(url)
+        page, held = open_page(url), []
         number = take(page)
-
-        def slowly(route: Any) -> None:
-            answer = route.fetch()
-            time.sleep(1.5)  # by now the page has heard of the crash, and the box is gone
-            route.fulfill(response=answer)
-
-        page.route("**/api/crash", slowly)
+        page.route("**/api/crash", lambda route: held.append((route, route.fetch())))
         card(page, number).get_by_role("button", name="CRASHED").click()
+        expect(card(page, number)).to_have_count(0)  # the page has heard of the crash
+        route, answer = held[0]
+        route.fulfill(response=answer)
         expect(page.locator("#said")).to_contain_text("stored as crashed")
         expect(card(page, number)).to_have_count(0)
 

@@ -15,9 +15,29 @@ from crashbo.store.study import open_study
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    seen = []
-    result = run_demo(tmp_path_factory.mktemp("demo"), seed=1, trials=7, watch=seen.append)
+def ran(tmp_path_factory):
+    """The command, once for all tests: what it printed, what came of it, and what its watcher saw."""
+    results, seen = [], []
+
+    def watched(folder, *, watch, **settings):
+        def both(step):
+            seen.append(step)
+            watch(step)
+
+        results.append(run_demo(folder, watch=both, **settings))
+        return results[-1]
+
+    folder = tmp_path_factory.mktemp("demo") / "new"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("crashbo.demo.run_demo", watched)
+        found = CliRunner().invoke(app, ["demo", "--folder", str(folder), "--trials", "7", "--seed", "1"])
+    assert found.exit_code == 0, found.output
+    return found.output, results[0], seen
+
+
+@pytest.fixture(scope="module")
+def demo(ran):
+    _, result, seen = ran
     return result, seen
 
 
@@ -73,16 +93,17 @@ def test_words_and_report_give_the_same_best_guess(demo):
         assert f">{shown(value)}<" in report
 
 
-def test_the_same_seed_gives_the_same_demo_beside_the_first(demo):
+def test_the_same_seed_gives_the_same_demo_beside_the_first(demo, monkeypatch):
     result, _ = demo
+    monkeypatch.setattr("crashbo.demo._files", lambda *drawn: ())
     again = run_demo(result.files[0].parent, seed=1, trials=7)
     assert again.place.study == "demo-2"
     assert again.summary()["best"] == result.summary()["best"]
     assert [one.objective for one in again.optimizer.trials] == [one.objective for one in result.optimizer.trials]
 
 
-def test_the_command_ends_with_the_report_and_the_console(tmp_path):
-    found = CliRunner().invoke(app, ["demo", "--folder", str(tmp_path / "new"), "--trials", "5"])
-    assert found.exit_code == 0, found.output
-    assert "Report:" in found.output
-    assert "crashbo console --storage" in found.output
+def test_the_command_ends_with_the_report_and_the_console(ran):
+    printed, result, _ = ran
+    assert "trial 5 of 7: " in printed
+    assert f"Report: {result.files[0]}" in printed.replace("\n", "")
+    assert "crashbo console --storage" in printed

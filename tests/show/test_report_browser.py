@@ -2,12 +2,14 @@
 
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crashbo.show.report import write_report
+from tests.processes import wait_until
 from tests.show.test_report import NASTY, make
 
 playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
@@ -37,11 +39,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 def until(page: Any, condition: str) -> None:
     """Wait in here: waiting inside the page would take an `eval`, which its policy forbids."""
-    for _ in range(300):
-        if page.evaluate(condition):
-            return
-        page.wait_for_timeout(50)
-    pytest.fail(f"never true: {condition}")
+    wait_until(partial(page.evaluate, condition), every=0.05)
 
 
 def test_it_draws_without_trouble_and_asks_for_nothing(page: Any) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from crashbo.errors import CrashBOError
 from crashbo.store.storage import Place
 from crashbo.store.study import Study, open_study
-from tests.store.helpers import processes
-from tests.store.interrupting import WRITES
+from tests.processes import processes
+from tests.store.interrupting import WRITES, die_before_write
 
 PATIENCE = 60.0  # seconds that an actor waits for its database
 
@@ -62,6 +62,22 @@ def act(study: Study, do: str, arguments: dict[str, Any]) -> Any:
     return getattr(recording, do)(study, **arguments)
 
 
+def act_and_die(place: Place, deaths: int, command: str, number: int, options: dict[str, Any]) -> None:
+    """In a process of its own: write on a trial and die before that write."""
+    from crashbo.store import recording
+    from crashbo.store.asking import ask
+    from crashbo.store.importing import import_file
+
+    study = open_study(place, quick=True)
+    die_before_write(deaths)
+    if command == "ask":
+        ask(study)
+    elif command == "import":
+        import_file(study, options["path"])
+    else:
+        getattr(recording, command)(study, number, **options)
+
+
 def open_patiently(place: Place) -> Study:
     """Open a study whose server may be away."""
     until = time.monotonic() + PATIENCE
@@ -71,7 +87,7 @@ def open_patiently(place: Place) -> Study:
         except CrashBOError:
             if time.monotonic() > until:
                 raise
-            time.sleep(0.1)
+            time.sleep(0.1)  # before it asks the server again
 
 
 def live(orders: Connection) -> None:

@@ -1,16 +1,16 @@
-"""Studies for tests, and processes that have torch loaded before they begin."""
+"""Studies for tests, and the command line in processes of their own."""
 
 import contextlib
-import multiprocessing
 import os
 import sys
-from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 from crashbo.store.files import make_definition
 from crashbo.store.storage import find_place
 from crashbo.store.study import Study, create_study
+from tests.processes import processes
 
 QUASI_RANDOM = {"initial": 1000}  # no model: suggestions cost nothing
 
@@ -19,13 +19,6 @@ def make_study(folder: Path, **changes: Any) -> Study:
     """A study of one parameter in a SQLite file, without a model unless told otherwise."""
     arguments: dict[str, Any] = {"parameters": {"x": [0.0, 1.0]}, "options": QUASI_RANDOM} | changes
     return create_study(find_place(str(folder / "crashbo.db")), make_definition(**arguments))
-
-
-def processes() -> ForkServerContext:
-    """Processes that are forked from one which has imported the sampler: they start at once."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["crashbo.adapters.optuna.sampler", "sqlalchemy.orm"])
-    return context
 
 
 def start_cli(folder: Path, *args: object) -> ForkServerProcess:

@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import optuna
@@ -12,12 +13,13 @@ import pytest
 from optuna.trial import TrialState
 
 from crashbo import Crash, InputError
-from crashbo.store import asking, recording
+from crashbo.store import asking, recording, workers
 from crashbo.store.asking import ask
 from crashbo.store.patience import patience_of
 from crashbo.store.storage import StudyError, find_place, open_storage
 from crashbo.store.study import Study, create_study, open_study
-from crashbo.store.workers import WORKER, Watch, me, put_mark
+from crashbo.store.workers import WORKER, Watch, me, put_mark, under_way
+from tests.processes import wait_until
 from tests.store.helpers import make_study
 
 
@@ -45,14 +47,15 @@ def test_a_new_process_goes_on_where_the_last_one_stopped(tmp_path: Path) -> Non
     assert points[0] == points[1]
 
 
-def test_an_ask_waits_for_its_turn(tmp_path: Path) -> None:
+def test_an_ask_waits_for_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = make_study(tmp_path)
     first = claim(study)
     found: list[object] = []
+    looks: list[Study] = []
+    monkeypatch.setattr(asking, "under_way", lambda opened: looks.append(opened) or under_way(opened))
     thread = threading.Thread(target=lambda: found.append(ask(open_study(study.place))))
     thread.start()
-    time.sleep(0.5)
-    assert thread.is_alive()
+    wait_until(lambda: len(looks) > 4)
     assert found == []
     recording.transient(study, first, "over")
     thread.join(300)
@@ -104,7 +107,7 @@ def test_beats_of_a_process_elsewhere_are_waited_for(tmp_path: Path, monkeypatch
     def beat() -> None:
         for count in range(1, 8):
             put_mark(other, first, me("run") | {"machine": "elsewhere", "beat": count})
-            time.sleep(0.25)
+            time.sleep(0.25)  # beats come within the patience, and go on for longer
         recording.transient(other, first, "done")
         ended.set()
 
@@ -139,7 +142,15 @@ def late_always(study: Study, suggest: Any, trial: optuna.Trial, *more: Any) -> 
     return suggest(trial, *more)
 
 
-def test_a_worker_elsewhere_is_lost_when_its_count_stands_still(tmp_path: Path) -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The clock of watches: it stands still until `now` is changed."""
+    found = SimpleNamespace(now=0.0, monotonic=lambda: found.now)
+    monkeypatch.setattr(workers, "time", found)
+    return found
+
+
+def test_a_worker_elsewhere_is_lost_when_its_count_stands_still(tmp_path: Path, clock: SimpleNamespace) -> None:
     study = make_study(tmp_path)
     asked = ask(study, kind="run")
     assert asked is not None
@@ -153,8 +164,8 @@ def test_a_worker_elsewhere_is_lost_when_its_count_stands_still(tmp_path: Path) 
     for count in range(3):
         beat(count)
         assert watch.release(study) == []
-        time.sleep(0.15)
-    time.sleep(0.2)
+        clock.now += 0.15
+    clock.now += 0.1
     assert watch.release(study) == [0]
     assert study.records()[0].transient
 
@@ -219,24 +230,24 @@ def test_machines_of_one_name_do_not_release_each_others_trials(tmp_path: Path) 
     recording.tell(study, 0, 0.5)
 
 
-def test_a_mark_of_an_older_version_is_given_up_when_it_stands_still(tmp_path: Path) -> None:
+def test_a_mark_of_an_older_version_is_given_up_when_it_stands_still(tmp_path: Path, clock: SimpleNamespace) -> None:
     study = make_study(tmp_path)
     old = {"kind": "run", "host": f"{socket.gethostname()} pid:[1]", "pid": 2**22 + 1, "started": 1, "beat": 0}
     claim(study)
     study.inner._storage.set_trial_user_attr(study.trial(0)._trial_id, WORKER, old)
     watch = Watch(still_seconds=0.1)
     assert watch.release(study) == []
-    time.sleep(0.15)
+    clock.now += 0.15
     assert watch.release(study) == [0]
 
 
-def test_an_outage_is_no_sign_of_death(tmp_path: Path) -> None:
+def test_an_outage_is_no_sign_of_death(tmp_path: Path, clock: SimpleNamespace) -> None:
     study = make_study(tmp_path)
     claim(study, machine="elsewhere")
     watch = Watch(still_seconds=0.1)
     assert watch.release(study) == []
-    time.sleep(0.15)
+    clock.now += 0.15
     patience_of(study.inner).outages += 1  # nobody could write meanwhile
     assert watch.release(study) == []
-    time.sleep(0.15)
+    clock.now += 0.15
     assert watch.release(study) == [0]

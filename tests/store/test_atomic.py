@@ -19,8 +19,10 @@ from crashbo.store.files import make_definition
 from crashbo.store.importing import import_file
 from crashbo.store.storage import Place, find_place
 from crashbo.store.study import Study, create_study, open_study
-from tests.store.helpers import QUASI_RANDOM, processes
-from tests.store.interrupting import die_before_write, meanwhile
+from tests.processes import processes
+from tests.store.actors import act_and_die
+from tests.store.helpers import QUASI_RANDOM
+from tests.store.interrupting import meanwhile
 
 DEFINITION = make_definition({"x": [0.0, 1.0]}, constraints=["reach"], options=QUASI_RANDOM)
 
@@ -43,22 +45,10 @@ def asked(study: Study) -> int:
     return found.number
 
 
-def act(place: Place, deaths: int, command: str, number: int, options: dict[str, Any]) -> None:
-    """In a process of its own: write on a trial and die before that write."""
-    study = open_study(place, quick=True)
-    die_before_write(deaths)
-    if command == "ask":
-        ask(study)
-    elif command == "import":
-        import_file(study, options["path"])
-    else:
-        getattr(recording, command)(study, number, **options)
-
-
 def killed(study: Study, deaths: int, command: str, number: int = 0, **options: Any) -> bool:
     """Whether a process was killed while it wrote."""
     child: multiprocessing.process.BaseProcess = processes().Process(
-        target=act, args=(study.place, deaths, command, number, options)
+        target=act_and_die, args=(study.place, deaths, command, number, options)
     )
     child.start()
     child.join(60)

@@ -14,6 +14,7 @@ from crashbo.store.running import Runner
 from crashbo.store.storage import find_place
 from crashbo.store.study import Study, counts, open_study
 from crashbo.store.workers import Watch
+from tests.processes import wait_until
 from tests.store.helpers import make_study, start_cli
 
 PROGRAM = ("sh", "-c", 'echo "$CRASHBO_TRIAL" >> started; sleep 0.05; echo {x}')
@@ -21,14 +22,6 @@ PROGRAM = ("sh", "-c", 'echo "$CRASHBO_TRIAL" >> started; sleep 0.05; echo {x}')
 
 def finished(study: Study) -> dict[int, float | None]:
     return {record.number: record.objective for record in study.records() if record.status == "finished"}
-
-
-def wait_for(condition: object, seconds: float = 300.0) -> None:
-    assert callable(condition)
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it took too long"
-        time.sleep(0.01)
 
 
 def kill_many(folder: Path, kills: int, seed: int) -> None:
@@ -40,8 +33,8 @@ def kill_many(folder: Path, kills: int, seed: int) -> None:
         begun = len(study.records())
         process = start_cli(folder, "run", "--trials", 10_000, "--workers", 2, "--", *PROGRAM)
         if moments.random() < 0.8:  # else it dies before its first trial, perhaps
-            wait_for(lambda begun=begun: len(study.records()) > begun)
-        time.sleep(moments.uniform(0.0, 0.3))
+            wait_until(lambda begun=begun: len(study.records()) > begun)
+        time.sleep(moments.uniform(0.0, 0.3))  # the moment of the kill is what is tested
         process.kill()
         process.join()
         now = finished(study)
@@ -82,14 +75,14 @@ def test_nothing_is_lost_when_a_run_is_killed_fifty_times(tmp_path: Path) -> Non
 def test_what_a_killed_run_left_behind_is_ended_and_offered_again(tmp_path: Path) -> None:
     study = make_study(tmp_path)
     process = start_cli(tmp_path, "run", "--", "sh", "-c", "echo $$ > pid; sleep 300 & wait")
-    wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
-    wait_for(lambda: "child" in study.trial(0).user_attrs["crashbo:worker"])
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+    wait_until(lambda: "child" in study.trial(0).user_attrs["crashbo:worker"])
     process.kill()
     process.join()
     child = int((tmp_path / "pid").read_text())
     os.kill(child, 0)  # the program does not know that its parent is gone
     assert Watch().release(study) == [0]
-    wait_for(lambda: gone(child))
+    wait_until(lambda: gone(child))
     [lost] = study.records()
     assert lost.transient
     assert lost.reason == "its worker was lost"
@@ -112,8 +105,8 @@ def test_ctrl_c_leaves_finished_trials_and_a_transient_one(tmp_path: Path) -> No
     study = make_study(tmp_path)
     program = ("sh", "-c", 'test "$CRASHBO_TRIAL" -lt 2 || sleep 300; echo {x}')
     process = start_cli(tmp_path, "run", "--trials", 10, "--", *program)
-    wait_for(lambda: len(study.records()) == 3 and study.records()[2].status == "pending")
-    wait_for(lambda: "child" in study.trial(2).user_attrs["crashbo:worker"])
+    wait_until(lambda: len(study.records()) == 3 and study.records()[2].status == "pending")
+    wait_until(lambda: "child" in study.trial(2).user_attrs["crashbo:worker"])
     assert process.pid is not None
     os.kill(process.pid, signal.SIGINT)
     process.join(300)
@@ -130,7 +123,7 @@ def test_ctrl_c_leaves_finished_trials_and_a_transient_one(tmp_path: Path) -> No
 def test_a_repeated_run_does_not_count_trials_of_lost_workers(tmp_path: Path) -> None:
     study = make_study(tmp_path)
     process = start_cli(tmp_path, "run", "--trials", 1, "--", "sh", "-c", "echo $$ > pid; sleep 300")
-    wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
     process.kill()
     process.join()
     end = start_cli(tmp_path, "run", "--trials", 1, "--", "echo", "{x}")
@@ -144,14 +137,14 @@ def test_a_repeated_run_does_not_count_trials_of_lost_workers(tmp_path: Path) ->
         "ignored": 1,
         "failed": 0,
     }
-    wait_for(lambda: gone(int((tmp_path / "pid").read_text())))
+    wait_until(lambda: gone(int((tmp_path / "pid").read_text())))
 
 
 def test_a_complete_study_ends_what_a_killed_run_left_behind(tmp_path: Path) -> None:
     study = make_study(tmp_path)
     program = "setsid sh -c 'echo $$ > pid; sleep 300' & wait"  # it leaves the group of its program
     process = start_cli(tmp_path, "run", "--trials", 1, "--", "sh", "-c", program)
-    wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
     process.kill()
     process.join()
     recording.add(study, {"x": 0.5}, 1.0)
@@ -159,7 +152,7 @@ def test_a_complete_study_ends_what_a_killed_run_left_behind(tmp_path: Path) -> 
     end.join(300)
     assert end.exitcode == 0, (tmp_path / "cli.out").read_text()
     assert counts(study.definition, study.records())["pending"] == 0
-    wait_for(lambda: gone(int((tmp_path / "pid").read_text())))
+    wait_until(lambda: gone(int((tmp_path / "pid").read_text())))
 
 
 def resume_until_done(folder: Path, trials: int, seed: int) -> int:

@@ -19,9 +19,9 @@ from crashbo.store.keeping import folder_of
 from crashbo.store.patience import patience_of
 from crashbo.store.storage import Place
 from crashbo.store.study import Study, counts, create_study, open_study
+from tests.processes import wait_until
 from tests.store.helpers import QUASI_RANDOM, make_study, start_cli
 from tests.store.server import Server
-from tests.store.test_killed import wait_for
 
 PROGRAM = ("sh", "-c", 'echo "$CRASHBO_TRIAL" >> started; sleep 0.05; echo {x}')
 DEFINITION = make_definition({"x": [0.0, 1.0]}, options=QUASI_RANDOM)
@@ -36,9 +36,9 @@ def work_through(server: Server, folder: Path, workers: int, trials: int, outage
     try:
         for nth, seconds in enumerate(outages):
             share = trials * (nth + 1) // (len(outages) + 1)
-            wait_for(lambda share=share: len(lines(folder / "started")) >= share)
+            wait_until(lambda share=share: len(lines(folder / "started")) >= share)
             server.stop()
-            time.sleep(seconds)
+            time.sleep(seconds)  # so long is it away
             server.start()
         for process in started:
             process.join(300)
@@ -194,6 +194,11 @@ def fill(folder: Path) -> Path:
     return filler
 
 
+def is_kept(study: Study) -> bool:
+    """Whether a result waits in a file."""
+    return any(b'"finished"' in path.read_bytes() for path in folder_of(study.place).glob("*.json"))
+
+
 def test_a_result_is_kept_while_the_disk_is_full(small_disk: Path) -> None:
     study = make_study(small_disk)
     process = start_cli(
@@ -206,12 +211,11 @@ def test_a_result_is_kept_while_the_disk_is_full(small_disk: Path) -> None:
         "-c",
         "touch go; until test -e done; do sleep 0.02; done; echo {x}",
     )
-    wait_for(lambda: (small_disk / "go").exists())
+    wait_until(lambda: (small_disk / "go").exists())
     (small_disk / "done-later").touch()
     filler = fill(small_disk)
     (small_disk / "done-later").rename(small_disk / "done")  # the program ends on a full disk
-    wait_for(lambda: any(b'"finished"' in path.read_bytes() for path in folder_of(study.place).glob("*.json")))
-    time.sleep(0.5)
+    wait_until(lambda: is_kept(study))
     assert study.records()[0].status == "pending"
     process.kill()  # and its run is lost too
     process.join()
@@ -229,11 +233,11 @@ def test_a_run_goes_on_when_there_is_room_again(small_disk: Path) -> None:
     study = make_study(small_disk)
     program = "touch go; until test -e done; do sleep 0.02; done; echo {x}"
     process = start_cli(small_disk, "run", "--trials", 2, "--", "sh", "-c", program)
-    wait_for(lambda: (small_disk / "go").exists())
+    wait_until(lambda: (small_disk / "go").exists())
     (small_disk / "done-later").touch()
     filler = fill(small_disk)
     (small_disk / "done-later").rename(small_disk / "done")
-    time.sleep(2.0)
+    wait_until(lambda: is_kept(study))  # it could not be stored
     filler.unlink()
     process.join(120)
     assert process.exitcode == 0, (small_disk / "cli.out").read_text()
@@ -285,7 +289,7 @@ def test_a_run_that_begins_while_the_server_is_away_waits_for_it(server: Server,
         options = ("--storage", server.url, "--study", place.study, "--trials", 2)
         process = start_cli(tmp_path, "run", *options, "--", *PROGRAM)
         output = tmp_path / "cli.out"
-        wait_for(lambda: output.exists() and "waiting for it" in output.read_text())
+        wait_until(lambda: output.exists() and "waiting for it" in output.read_text())
     finally:
         server.start()
     process.join(120)
@@ -301,8 +305,12 @@ def test_a_server_that_refuses_is_not_waited_for(postgres: str) -> None:
     storage: Any = study.inner._storage
     from crashbo.store.patience import said_when_away
 
+    def look() -> None:
+        with storage._backend.engine.connect() as connection:
+            connection.exec_driver_sql("SELECT * FROM nowhere")
+
     begin = time.monotonic()
     with pytest.raises(Exception, match="nowhere") as found:
-        storage._backend.patiently(lambda: storage._backend.engine.connect().exec_driver_sql("SELECT * FROM nowhere"))
+        storage._backend.patiently(look)
     assert time.monotonic() - begin < 5
     assert said_when_away(found.value) == ""

@@ -8,7 +8,8 @@ import pytest
 from crashbo.store import storage
 from crashbo.store.storage import Place, StudyError, find_place, hide_password, open_storage
 from crashbo.store.study import open_study
-from tests.store.helpers import make_study, processes
+from tests.processes import processes
+from tests.store.helpers import make_study
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,34 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from crashbo.store.workers import is_gone, this_machine
-from tests.examples import small_copy
+from tests.examples import EXAMPLES, small_copy
+from tests.processes import wait_until
+
+QUICK_FIT = """
+import sys, time
+C, gamma = map(float, sys.argv[1:])
+time.sleep(0.5)  # so that a worker can be killed in the middle of a trial
+if C * gamma > 100:
+    sys.exit("did not converge")
+print((C * gamma - 1) ** 2)
+"""
+
+
+def test_the_fit_of_the_example_prints_its_error() -> None:
+    pytest.importorskip("sklearn", reason="needs the extra examples")
+    command = [sys.executable, str(EXAMPLES / "svc" / "fit.py"), "1.0", "0.01"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert 0 < float(done.stdout) < 0.1, done.stderr
 
 
 def test_four_workers_share_a_database_and_one_dies(postgres: str, tmp_path: Path) -> None:
-    pytest.importorskip("sklearn", reason="needs the extra examples")
     example = small_copy("postgres_workers.py", tmp_path)
+    (tmp_path / "svc" / "fit.py").write_text(QUICK_FIT)
     database = _make_database(postgres, "tutorial")
     done = subprocess.run(
         [sys.executable, str(example)],
@@ -45,9 +61,7 @@ def test_a_killed_process_that_nobody_waited_for_is_gone() -> None:
     worker = {"machine": this_machine(), "pid": process.pid, "started": None}
     assert is_gone(worker) is (False if this_machine() else None)
     process.kill()
-    deadline = time.monotonic() + 20
-    while this_machine() and is_gone(worker) is False and time.monotonic() < deadline:
-        time.sleep(0.05)  # not `wait`, which would take it away
+    wait_until(lambda: is_gone(worker) is not False)  # not `wait`, which would take it away
     assert is_gone(worker) is (True if this_machine() else None)
     process.wait()
 

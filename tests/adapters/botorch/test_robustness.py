@@ -115,7 +115,7 @@ def examples(count: int) -> settings:
     return settings(max_examples=count, phases=[Phase.explicit, Phase.generate])
 
 
-@examples(150)
+@examples(60)
 @given(case=cases(), noise_std=st.sampled_from([1e-6, 0.02, 0.3]), **KERNELS)
 def test_any_trials_with_a_given_kernel(case, noise_std, lengthscale, nu):
     model = GPCR(case.X, case.Y, case.crashed, noise_std=noise_std, covar_module=matern(lengthscale, 1.0, nu))
@@ -123,7 +123,7 @@ def test_any_trials_with_a_given_kernel(case, noise_std, lengthscale, nu):
     assert_finite_evidence_gradients(model)
 
 
-@examples(60)
+@examples(25)
 @given(case=cases(), offset=st.sampled_from([-20.0, 20.0]), noise_std=st.sampled_from([0.02, 0.3]), **KERNELS)
 def test_a_threshold_twenty_standard_deviations_away(case, offset, noise_std, lengthscale, nu):
     kernel = matern(lengthscale, 1.0, nu)
@@ -132,7 +132,7 @@ def test_a_threshold_twenty_standard_deviations_away(case, offset, noise_std, le
     assert_finite_evidence_gradients(model)
 
 
-@examples(60)
+@examples(25)
 @given(case=cases(scales=(1e-9, 1e9)), **KERNELS)
 def test_tiny_and_huge_costs_with_a_kernel_of_that_size(case, lengthscale, nu):
     scale = case.recipe["scale"]
@@ -142,7 +142,7 @@ def test_tiny_and_huge_costs_with_a_kernel_of_that_size(case, lengthscale, nu):
         assert_sane(model)
 
 
-@examples(40)
+@examples(20)
 @given(case=cases(), width=st.sampled_from([1e-6, 0.1, 10.0]), **KERNELS)
 def test_labels_only_with_and_without_a_width(case, width, lengthscale, nu):
     model = GPCR(case.X, None, case.crashed, covar_module=matern(lengthscale, 1.0, nu), label_width=width)
@@ -150,7 +150,7 @@ def test_labels_only_with_and_without_a_width(case, width, lengthscale, nu):
     assert_finite_evidence_gradients(model)
 
 
-@examples(25)
+@examples(10)
 @given(case=cases(scales=(1e-9, 1.0, 1e9), largest=40))
 @example(make_case(n=30, d=3, seed=0, crashes=1.0))
 @example(make_case(n=40, d=20, seed=1, twins=5))
@@ -161,7 +161,7 @@ def test_any_trials_with_the_learned_kernel(case):
     assert_finite_evidence_gradients(model)
 
 
-@examples(10)
+@examples(5)
 @given(case=cases(largest=30))
 def test_tiny_noise_with_the_learned_kernel(case):
     model = GPCR(case.X, case.Y, case.crashed, noise_std=1e-6)

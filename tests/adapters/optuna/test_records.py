@@ -3,7 +3,6 @@
 import math
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from crashbo.adapters.optuna import (
 )
 from crashbo.adapters.optuna.records import SKIPPED, corrections
 from tests.adapters.optuna.helpers import old
+from tests.processes import wait_until
 
 both_storages = pytest.mark.parametrize("study", ["memory", "sqlite"], indirect=True)
 
@@ -306,8 +306,12 @@ class TestLostWorkers:
         )
         study = optuna.create_study(storage=storage)
         storage.record_heartbeat(ask(study)._trial_id)
-        time.sleep(2.1)
-        optuna.storages.fail_stale_trials(study)
+
+        def is_failed() -> bool:
+            optuna.storages.fail_stale_trials(study)
+            return last(study).status != "pending"
+
+        wait_until(is_failed, every=0.05)
         record = last(study)
         assert (record.status, record.transient, record.reason) == ("ignored", True, "lost worker")
 

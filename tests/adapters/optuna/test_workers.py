@@ -1,6 +1,5 @@
 """Several workers on one study, and workers killed at random moments."""
 
-import multiprocessing
 import random
 import sqlite3
 import time
@@ -13,7 +12,8 @@ import pytest
 from optuna.trial import TrialState
 
 from crashbo.adapters.optuna import read
-from tests.adapters.optuna.worker import GRACE, LONG_GRACE, open_storage, work
+from tests.adapters.optuna.worker import LONG_GRACE, open_storage, work
+from tests.processes import processes, wait_until
 
 
 def ledger_of(path: Path) -> dict[int, tuple[str, str]]:
@@ -22,33 +22,18 @@ def ledger_of(path: Path) -> dict[int, tuple[str, str]]:
     return {int(number): (state, value) for number, state, value in (line.split() for line in lines)}
 
 
-def forkserver() -> Any:
-    """Fresh processes that need not import torch each."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.adapters.optuna.worker"])
-    return context
-
-
-def wait_for(path: Path) -> None:
-    end = time.monotonic() + 120
-    while not path.exists():
-        assert time.monotonic() < end, f"no {path} after two minutes"
-        time.sleep(0.01)
-    path.unlink()
-
-
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.parametrize("kills", [4, pytest.param(50, marks=pytest.mark.slow)])
 def test_killed_workers_lose_nothing(kills: int, tmp_path: Path) -> None:
-    url, ledger = f"sqlite:///{tmp_path}/study.db", tmp_path / "ledger"
+    url, ledger, ready = f"sqlite:///{tmp_path}/study.db", tmp_path / "ledger", tmp_path / "ledger.ready"
     study = optuna.create_study(study_name="shared", storage=open_storage(url))
-    context = forkserver()
     moment = random.Random(kills)
     for _ in range(kills):
-        worker = context.Process(target=work, args=(url, str(ledger), 1000))
+        worker = processes().Process(target=work, args=(url, str(ledger), 1000))
         worker.start()
-        wait_for(tmp_path / "ledger.ready")
-        time.sleep(moment.uniform(0.0, 1.5))
+        wait_until(ready.exists)
+        ready.unlink()
+        time.sleep(moment.uniform(0.0, 1.5))  # the moment of the kill is what is tested
         worker.kill()
         worker.join()
         trials = {trial.number: trial for trial in study.get_trials(deepcopy=False)}
@@ -56,8 +41,9 @@ def test_killed_workers_lose_nothing(kills: int, tmp_path: Path) -> None:
             assert (trials[number].state.name, str(trials[number].value)) == (state, value)
 
     left = [trial for trial in study.get_trials(deepcopy=False) if trial.state == TrialState.RUNNING]
-    time.sleep(GRACE + 1.5)
-    last = context.Process(target=work, args=(url, str(ledger), len(left) + 3))
+    storage: Any = open_storage(url)
+    wait_until(lambda: set(storage._get_stale_trial_ids(study._study_id)) >= {trial._trial_id for trial in left})
+    last = processes().Process(target=work, args=(url, str(ledger), len(left) + 3))
     last.start()
     last.join(timeout=300)
     assert last.exitcode == 0
@@ -81,7 +67,7 @@ def test_killed_workers_lose_nothing(kills: int, tmp_path: Path) -> None:
 def test_workers_side_by_side_do_not_repeat_each_other(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/study.db"
     study = optuna.create_study(study_name="shared", storage=open_storage(url, LONG_GRACE))
-    workers = [forkserver().Process(target=work, args=(url, f"{tmp_path}/{k}", 8, LONG_GRACE)) for k in range(4)]
+    workers = [processes().Process(target=work, args=(url, f"{tmp_path}/{k}", 8, LONG_GRACE)) for k in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:

@@ -27,7 +27,7 @@ def open_storage(url: str, grace: int = GRACE) -> RDBStorage:
 @crashing
 def slow_square(trial: optuna.Trial) -> float:
     cost = square(trial)
-    time.sleep(0.05)
+    time.sleep(0.05)  # so that kills meet trials under way
     return cost
 
 

@@ -77,7 +77,7 @@ def test_a_sample_does_not_lie_above_the_trials():
     ).all()  # four deviations of a value and its noise
 
 
-@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize("constrained", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_virtual_minima_have_nearly_the_distribution_on_a_grid(constrained):
     objective, constraint = simulation2() if constrained else (simulation1(), None)
     limits = [constraint] if constrained else []
@@ -89,7 +89,7 @@ def test_virtual_minima_have_nearly_the_distribution_on_a_grid(constrained):
     assert one.mean() > exact.mean() + exact.std()  # as printed: one uniform start
 
 
-@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize("constrained", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_pathwise_minima_have_the_distribution_on_a_grid(constrained):
     objective, constraint = simulation2() if constrained else (simulation1(), None)
     limits = [constraint] if constrained else []
