@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import threading
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -11,8 +12,11 @@ import pytest
 
 import crashbo
 from crashbo import CRASHED, VIOLATED, Constraint, InputError, Optimizer, Options
-from crashbo.strategies.base import Limit, Place, Relation
+from crashbo.history import History
+from crashbo.strategies.base import Limit, Place, Relation, Suggested
+from crashbo.strategies.default import DefaultStrategy
 from crashbo.strategies.words import describe_limit, describe_places, describe_relation
+from crashbo.suggestion import Suggestion
 
 LINE = {"x": (0.0, 1.0)}
 SQUARE = {"x": (0.0, 1.0), "y": (-2.0, 2.0)}
