@@ -15,7 +15,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from crashbo.console.server import Address, serving
+from crashbo.parameters import Float
 from crashbo.studies import recording
+from crashbo.studies.editing import Edit, edit
 from crashbo.studies.study import Study
 from tests.console.helpers import Client, QuickModel, make_study, reopen
 
@@ -214,6 +216,26 @@ def test_correct_delete_and_bring_back(study: Study, open_page: Open) -> None:
         dialog.get_by_role("button", name="Bring it back").click()
         expect(line(page, 0)).to_contain_text("finished corrected")
     assert reopen(study).records()[0].objective == 1.5
+
+
+def test_an_open_page_follows_an_edit(study: Study, open_page: Open) -> None:
+    recording.add(study, {"kp": 2.0, "kd": 0.5}, 1.0, {"reach": 1.0})
+    with console(study) as (url, _):
+        page = open_page(url)
+        page.wait_for_selector("#map[data-basis]")
+        before = page.locator("#map").get_attribute("data-basis")
+        wanted = Edit(parameters={"kp": Float(0.0, 20.0), "kx": Float(0.0, 1.0)}, values={"kx": 0.25})
+        edit(reopen(study), wanted)
+        expect(page.locator("#trials thead")).to_contain_text("kx")
+        expect(line(page, 0)).to_contain_text("0.25")
+        expect(page.locator("#map-x option")).to_have_text(["kp [N/m]", "kd", "kx"])
+        expect(page.locator("#map")).not_to_have_attribute("data-basis", str(before))
+        page.get_by_role("button", name="Try my own values").click()
+        dialog = page.locator("#own")
+        dialog.get_by_label("kp [N/m]").fill("19")
+        dialog.get_by_role("button", name="Start this experiment").click()
+        expect(page.locator("details.running")).to_have_count(1)
+    assert reopen(study).records()[1].params["kp"] == 19.0
 
 
 def test_two_browsers_see_the_same_and_one_gets_the_suggestion(study: Study, open_page: Open) -> None:
