@@ -8,12 +8,12 @@ from multiprocessing.context import ForkServerContext
 PRELOADED = [
     "crashbo.cli",
     "crashbo.console.desk",
-    "crashbo.integrations.optuna.sampler",
-    "crashbo.studies.importing",
-    "crashbo.studies.running",
+    "crashbo.adapters.optuna.sampler",
+    "crashbo.store.importing",
+    "crashbo.store.running",
     "sqlalchemy.orm",
-    "tests.integrations.optuna.worker",
-    "tests.studies.actors",
+    "tests.adapters.optuna.worker",
+    "tests.store.actors",
 ]
 
 

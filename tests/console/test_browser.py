@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from crashbo.console.server import Address, serving
+from crashbo.problem.parameters import Float
 from crashbo.store import recording
+from crashbo.store.editing import Edit, edit
 from crashbo.store.study import Study
 from tests.console.helpers import Client, QuickModel, make_study, reopen
 
@@ -215,6 +218,26 @@ def test_correct_delete_and_bring_back(study: Study, open_page: Open) -> None:
     assert reopen(study).records()[0].objective == 1.5
 
 
+def test_an_open_page_follows_an_edit(study: Study, open_page: Open) -> None:
+    recording.add(study, {"kp": 2.0, "kd": 0.5}, 1.0, {"reach": 1.0})
+    with console(study) as (url, _):
+        page = open_page(url)
+        page.wait_for_selector("#map[data-basis]")
+        before = page.locator("#map").get_attribute("data-basis")
+        wanted = Edit(parameters={"kp": Float(0.0, 20.0), "kx": Float(0.0, 1.0)}, values={"kx": 0.25})
+        edit(reopen(study), wanted)
+        expect(page.locator("#trials thead")).to_contain_text("kx")
+        expect(line(page, 0)).to_contain_text("0.25")
+        expect(page.locator("#map-x option")).to_have_text(["kp [N/m]", "kd", "kx"])
+        expect(page.locator("#map")).not_to_have_attribute("data-basis", str(before))
+        page.get_by_role("button", name="Try my own values").click()
+        dialog = page.locator("#own")
+        dialog.get_by_label("kp [N/m]").fill("19")
+        dialog.get_by_role("button", name="Start this experiment").click()
+        expect(page.locator("details.running")).to_have_count(1)
+    assert reopen(study).records()[1].params["kp"] == 19.0
+
+
 def test_two_browsers_see_the_same_and_one_gets_the_suggestion(study: Study, open_page: Open) -> None:
     with console(study) as (url, model):
         anna, ben = open_page(url), open_page(url)
@@ -341,7 +364,7 @@ def test_a_late_answer_takes_no_focus_from_someone_typing(study: Study, open_pag
         with page.expect_response("**/api/state*"):
             route.fulfill(response=answer)
         expect(page.locator("#said")).to_contain_text("Trial 0 is yours")
-        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")  # it is drawn
+        page.wait_for_timeout(100)
         page.keyboard.type("power")
         expect(reason).to_have_value("no power")
         expect(reason).to_be_focused()
@@ -533,13 +556,16 @@ def test_axes_layers_and_slices_of_the_map(tmp_path: Path, open_page: Open) -> N
 
 def test_an_answer_that_comes_after_the_news_does_no_harm(study: Study, open_page: Open) -> None:
     with console(study) as (url, _):
-        page, held = open_page(url), []
+        page = open_page(url)
         number = take(page)
-        page.route("**/api/crash", lambda route: held.append((route, route.fetch())))
+
+        def slowly(route: Any) -> None:
+            answer = route.fetch()
+            time.sleep(1.5)  # by now the page has heard of the crash, and the box is gone
+            route.fulfill(response=answer)
+
+        page.route("**/api/crash", slowly)
         card(page, number).get_by_role("button", name="CRASHED").click()
-        expect(card(page, number)).to_have_count(0)  # the page has heard of the crash
-        route, answer = held[0]
-        route.fulfill(response=answer)
         expect(page.locator("#said")).to_contain_text("stored as crashed")
         expect(card(page, number)).to_have_count(0)
 

@@ -9,7 +9,9 @@ from crashbo.console.desk import TakenError
 from crashbo.console.hub import Hub
 from crashbo.console.snapshot import Reader
 from crashbo.console.words import why
+from crashbo.problem.parameters import Float
 from crashbo.store import recording
+from crashbo.store.editing import Edit, edit
 from crashbo.store.storage import StudyError
 from crashbo.store.study import Study
 from tests.console.helpers import QuickModel, reopen
@@ -60,6 +62,46 @@ def test_the_model_looks_only_at_what_is_new_to_it(hub: Hub, study: Study) -> No
     study.inner._storage.set_trial_user_attr(study.trial(number)._trial_id, "note", "of another program")
     hub.refresh()
     assert hub.model.looks == before + 1
+
+
+def test_a_corrected_reason_is_new_to_the_model(hub: Hub, study: Study) -> None:
+    assert isinstance(hub.model, QuickModel)
+    recording.add(study, PARAMS, None, {}, "fell")
+    hub.refresh()
+    before = hub.model.looks
+    recording.correct(reopen(study), 0, status="crashed", reason="battery")
+    hub.refresh()
+    assert state(hub)["trials"][0]["reason"] == "battery"
+    assert hub.model.looks == before + 1
+
+
+@pytest.mark.parametrize("wanted", [Edit(options={"risk": 0.1}), Edit(parameters={"kp": Float(0.0, 20.0)})])
+def test_an_edited_study_is_new_to_the_model(hub: Hub, study: Study, wanted: Edit) -> None:
+    """A suggestion for what the study was before is shown, but not to be taken."""
+    assert isinstance(hub.model, QuickModel)
+    offer(hub)
+    key, before = state(hub)["offer"]["key"], hub.model.looks
+    edited = edit(reopen(study), wanted)
+    hub.refresh()
+    hub.refresh()
+    assert hub.model.looks == before + 1
+    assert hub.study.definition == hub.desk.study.definition == edited.definition
+    assert state(hub)["info"]["parameters"][0]["high"] == edited.definition.space["kp"].high
+    with pytest.raises(TakenError, match="newer suggestion"):
+        hub.claim(key)
+    offer(hub)
+    assert hub.claim(state(hub)["offer"]["key"]).params == PARAMS
+
+
+def test_an_edited_unit_is_shown_and_leaves_the_suggestion(hub: Hub, study: Study) -> None:
+    assert isinstance(hub.model, QuickModel)
+    offer(hub)
+    before = hub.model.looks
+    edit(reopen(study), Edit(units={"kd": "s"}))
+    hub.refresh()
+    assert state(hub)["info"]["units"]["kd"] == "s"
+    assert hub.model.looks == before
+    assert hub.claim(state(hub)["offer"]["key"]).params == PARAMS
 
 
 def test_a_suggestion_comes_and_goes(hub: Hub) -> None:

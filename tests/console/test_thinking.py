@@ -11,8 +11,10 @@ from crashbo.console.desk import Desk, Offer
 from crashbo.console.snapshot import Reader
 from crashbo.console.thinking import CELLS, Thinker
 from crashbo.errors import InputError, NumericalError
+from crashbo.problem.parameters import Float
 from crashbo.store import recording
 from crashbo.store.asking import ask
+from crashbo.store.editing import Edit, edit
 from crashbo.store.model import look
 from crashbo.store.study import Study
 from tests.console.helpers import make_study, reopen
@@ -210,6 +212,36 @@ def test_without_new_results_nothing_is_fitted_again(study: Study) -> None:
     recording.add(study, {"kp": 1.0, "kd": 0.1}, 2.0, {"reach": 1.0})
     said(found, "model")
     assert found.optimizer.surrogate().objective is not models
+
+
+def test_a_corrected_reason_changes_the_models(study: Study) -> None:
+    """Named reasons may have margins of their own, so what they are called is part of what models are fitted to."""
+    found = thinker(told(study, 7))
+    first = said(found, "model")
+    crashed = [record.number for record in study.records() if record.status == "crashed"]
+    models = found.optimizer.surrogate().objective if found.optimizer else None
+    recording.correct(study, crashed[0], status="crashed", reason="battery")
+    second = said(found, "model")
+    assert second["basis"] != first["basis"]
+    assert found.optimizer is not None
+    assert "battery" in [trial.reason for trial in found.optimizer.trials]
+    assert found.optimizer.surrogate().objective is not models
+
+
+def test_an_edited_study_is_followed(study: Study) -> None:
+    found = thinker(told(study))
+    first = said(found, "model")
+    models = found.optimizer.surrogate().objective if found.optimizer else None
+    edited = edit(reopen(study), Edit(options={"risk": 0.02}, parameters={"kp": Float(0.0, 20.0)}))
+    steps = list(found.look())
+    assert steps[0]["basis"] != first["basis"]
+    assert found.optimizer is not None
+    assert found.optimizer.options.risk == 0.02
+    assert dict(found.optimizer.space) == dict(edited.definition.space)
+    assert found.optimizer.surrogate().objective is not models
+    asked = ask(reopen(study))
+    assert asked is not None
+    assert steps[1]["offer"]["params"] == asked.params
 
 
 def test_a_model_that_fails_still_suggests(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ from typing import Any
 SIZE = 1e-13  # standard deviation of the noise; a rounding error is 1e-16, a whole decomposition makes some thousands
 SEED, SIZE_OF = "CRASHBO_PERTURB", "CRASHBO_PERTURB_SIZE"  # environment variables
 PLACES = {  # whatever is decomposed to learn or to infer is computed by one of these
-    "crashbo.gp.rows": "joint_covariance",
-    "crashbo.gp.inference": "correlation_and_slope",  # of values alone, where they are learned from
+    "crashbo.model.rows": "joint_covariance",
+    "crashbo.model.inference": "correlation_and_slope",  # of values alone, where they are learned from
     "crashbo.botorch.kernels": "covariance",
 }
 

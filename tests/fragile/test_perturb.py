@@ -19,8 +19,8 @@ if {seed} is not None:
 import subprocess
 ask = '''
 import crashbo, numpy as np
-from crashbo.gp.inference import Labels, joint_covariance
-from crashbo.gp.rows import Hyperparameters, Rows
+from crashbo.model.inference import Labels, joint_covariance
+from crashbo.model.rows import Hyperparameters, Rows
 n = 3
 X = np.array([[0.1], [0.5], [0.9]])
 rows = Rows(X, np.arange(n), np.zeros(n, int), np.zeros(n), np.arange(0), np.arange(0), np.zeros(0))

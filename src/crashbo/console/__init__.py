@@ -1,1 +1,1 @@
-"""A local web page for running experiments by hand and watching workers. Torch is imported in a process of its own."""
+"""A local web page for running experiments by hand and watching workers. A process of its own fits the models."""

@@ -144,9 +144,17 @@ class Hub:
         if found is not before:
             self._snapshot = found
             self._note(found, before is None or found.basis != before.basis)
+            self._follow(self._reader.study, found)
         if settles:
             self._settled, self._wrote = writes, self._known[found.basis]
         return settles or found is not before
+
+    def _follow(self, study: Study, found: Snapshot) -> None:
+        """Use the study as it is defined now; suggestions made for an earlier definition are not to be taken."""
+        if study is not self.study:
+            self.study = self.desk.study = study
+            self._info = describe(study)
+            self._wrote = self._known[found.basis]
 
     def _note(self, snapshot: Snapshot, new: bool) -> None:
         """Number the rows that have changed."""

@@ -11,11 +11,12 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.adapters.optuna import records
 from crashbo.adapters.optuna.correcting import first_recorded
+from crashbo.adapters.optuna.internals import study_attributes
 from crashbo.adapters.optuna.records import SKIPPED, Record
 from crashbo.console.words import why
 from crashbo.problem.parameters import Categorical, Int, Parameter
-from crashbo.store.definition import Definition
-from crashbo.store.study import Study, best_seen, counts
+from crashbo.store.definition import UNITS, Definition, marks_in
+from crashbo.store.study import Study, as_defined, best_seen, counts
 from crashbo.store.workers import WORKER
 
 BY, EXPECTED = "crashbo:by", "crashbo:expected"  # user attributes of a trial
@@ -45,7 +46,7 @@ class Reader:
     """Reads a study again and again, and works only if something has changed.
 
     Attributes:
-        study: to read.
+        study: to read, with the definition that it had then.
         key: of what was read last.
         last: the snapshot of it.
     """
@@ -56,13 +57,15 @@ class Reader:
 
     def read(self) -> Snapshot:
         """Return the study as it is now; the same object as before if nothing has changed."""
-        for _ in range(_ATTEMPTS):  # trials and corrections are read one after the other: both must be of one moment
-            trials, changes, key = _look(self.study)
+        for _ in range(_ATTEMPTS):  # trials and attributes are read one after the other: both must be of one moment
+            trials, attributes, key = _look(self.study)
             if self.last is not None and key == self.key:
                 return self.last
+            self.study = as_defined(self.study, attributes)
             found = self.study.records()
             if _look(self.study)[2] == key:
                 break
+        changes = records.corrections_in(attributes)
         known = {trial.number: trial for trial in trials}
         found = [record for record in found if record.number in known]
         rows = tuple(
@@ -70,16 +73,17 @@ class Reader:
             for record in found
         )
         tally = counts(self.study.definition, found)
-        self.last, self.key = Snapshot(tuple(found), rows, fingerprint(rows), tally), key
+        self.last, self.key = Snapshot(tuple(found), rows, fingerprint(rows, attributes), tally), key
         return self.last
 
 
-def _look(study: Study) -> tuple[list[FrozenTrial], dict[int, list[dict[str, Any]]], object]:
-    """Trials, corrections, and a key that changes when they do."""
+def _look(study: Study) -> tuple[list[FrozenTrial], dict[str, Any], object]:
+    """Trials, the study's user attributes, and a key that changes with trials, corrections and the definition."""
     with study.guarded():
         trials = study.inner.get_trials(deepcopy=False)
-        changes = records.corrections(study.inner)
-    return trials, changes, (tuple(_key(trial) for trial in trials), json.dumps(changes, sort_keys=True))
+        attributes = study_attributes(study.inner)
+        said = marks_in(attributes), records.corrections_in(attributes)
+    return trials, attributes, (tuple(_key(trial) for trial in trials), json.dumps(said, sort_keys=True))
 
 
 def _key(trial: FrozenTrial) -> object:
@@ -89,10 +93,11 @@ def _key(trial: FrozenTrial) -> object:
     return trial.number, trial.state, repr((trial.params, trial.user_attrs, trial.system_attrs))
 
 
-def fingerprint(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A short text that differs whenever a suggestion might."""
-    keys = ("number", "status", "params", "objective", "constraints")
-    text = json.dumps([[row[key] for key in keys] for row in rows], sort_keys=True)
+def fingerprint(rows: Sequence[Mapping[str, Any]], attributes: Mapping[str, Any]) -> str:
+    """A short text that differs whenever a suggestion might: by trials, or by what the study's attributes define."""
+    keys = ("number", "status", "params", "objective", "constraints", "reason")
+    definition = {name: value for name, value in marks_in(attributes).items() if name != UNITS}
+    text = json.dumps([definition, *([row[key] for key in keys] for row in rows)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

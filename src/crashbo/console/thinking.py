@@ -80,9 +80,10 @@ class Thinker:
         return self.snapshot
 
     def _refresh(self) -> None:
-        """Read the study; fit anew only if there are new results."""
-        sampler = use_sampler(self.study)
+        """Read the study; fit anew only if there are new results, or the study was edited."""
         before, self.snapshot = self.optimizer, self.reader.read()
+        self.study = self.reader.study  # with its definition, which may have been edited
+        sampler = use_sampler(self.study)
         with self.study.guarded():
             fresh = sampler.optimizer(self.study.inner)
         if before is not None:

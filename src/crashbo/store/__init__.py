@@ -1,1 +1,1 @@
-"""Studies that are kept: made, asked, told and corrected in an Optuna storage. Torch is imported only to suggest."""
+"""Studies that are kept: made, asked, told and corrected in an Optuna storage. Models are fitted only to suggest."""

@@ -103,6 +103,11 @@ def to_attributes(definition: Definition) -> dict[str, Any]:
     return found | ({DEFAULTS: dict(definition.defaults)} if definition.defaults else {})
 
 
+def marks_in(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a study's user attributes that define it."""
+    return {name: attributes[name] for name in (SPACE, CONSTRAINTS, SETTINGS, UNITS, DEFAULTS) if name in attributes}
+
+
 def read(study: "optuna.Study", marks: Mapping[str, Any]) -> Definition:
     """Read the definition of a study made by `crashbo new` from its user attributes."""
     if marks.get(FORMAT) != _FORMAT:

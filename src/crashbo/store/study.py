@@ -152,6 +152,17 @@ def _opened(place: Place, quick: bool) -> Study:
         return Study(place, inner, definitions.read(inner, marks))
 
 
+def as_defined(study: Study, attributes: Mapping[str, Any]) -> Study:
+    """The study as its user attributes define it now, after edits by anyone; the same object if that is the same."""
+    if study.own is not None:
+        return study
+    definition = definitions.read(study.inner, attributes)
+    if definitions.to_attributes(definition) == definitions.to_attributes(study.definition):
+        return study
+    study.inner.sampler = _light_sampler()  # one that was made of the earlier definition must not be asked again
+    return replace(study, definition=definition)
+
+
 def _loaded(place: Place, storage: Any) -> tuple[Place, optuna.Study]:
     """A study and its place with the name; if none was said, the one with the usual name is tried first."""
     if not place.study:

@@ -117,7 +117,7 @@ def read(study: optuna.Study, *, learn_from: Learn = True, pruned: str = "estima
         raise InputError(f"`pruned` must be one of {list(PRUNED_CHOICES)}; got {pruned!r}.")
     trials = all_trials(study)
     attributes = study_attributes(study)
-    changes = _corrections_in(attributes)
+    changes = corrections_in(attributes)
     retried = {number for one in trials for number in one.system_attrs.get("retry_history", [])}
 
     def counts(trial: FrozenTrial) -> bool:
@@ -170,10 +170,11 @@ def corrections(study: optuna.Study) -> dict[int, list[dict[str, Any]]]:
     Raises:
         InputError: if something else stands where they should.
     """
-    return _corrections_in(study_attributes(study))
+    return corrections_in(study_attributes(study))
 
 
-def _corrections_in(attributes: Mapping[str, Any]) -> dict[int, list[dict[str, Any]]]:
+def corrections_in(attributes: Mapping[str, Any]) -> dict[int, list[dict[str, Any]]]:
+    """The same, from the user attributes of a study."""
     found = {}
     for key, entries in attributes.items():
         if key.startswith(CORRECTION):

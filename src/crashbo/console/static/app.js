@@ -4,7 +4,7 @@ import { byId, el, facts, paramList, short } from "/dom.js";
 import { getState, listen, login } from "/api.js";
 import { openOwn, renderNext } from "/next.js";
 import { focusTrial, renderRunning } from "/running.js";
-import { openTrial, renderTrials, setUpTrials } from "/trials.js";
+import { newHead, openTrial, renderTrials, setUpTrials } from "/trials.js";
 import { renderConvergence, renderLimit } from "/charts.js";
 import { renderMap, setUpMap } from "/map.js";
 
@@ -54,10 +54,11 @@ async function fetchState() {
     if (!before || before.boot !== found.boot) known.clear();
     for (const row of found.trials) known.set(row.number, row);
     const first = !before;
-    const changed = first || found.trials.length > 0 || before.boot !== found.boot;
+    const defined = first || JSON.stringify(before.info) !== JSON.stringify(found.info);
+    const changed = defined || found.trials.length > 0 || before.boot !== found.boot;
     page.state = found;
     page.rows = [...known.values()].sort((a, b) => a.number - b.number);
-    render(first, changed);
+    render(first, defined, changed);
     live(true);
   } catch (problem) {
     if (problem.status === 0) live(false);
@@ -66,12 +67,14 @@ async function fetchState() {
   }
 }
 
-function render(first, changed) {
+// `defined`: the study is seen for the first time, or somebody has edited it.
+function render(first, defined, changed) {
   const { info } = page.state;
-  if (first) {
+  if (first) setUpTrials(page);
+  if (defined) {
     document.title = `${info.study} · CrashBO`;
     byId("study").textContent = info.study;
-    setUpTrials(page);
+    newHead(info);
     setUpMap(page);
   }
   renderCounts();

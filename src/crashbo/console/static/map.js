@@ -9,13 +9,14 @@ import { openOwn } from "/next.js";
 const VIRIDIS = ["#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"];
 const CHANCE = ["#b2182b", "#d6604d", "#f4a582", "#fddbc7", "#f7f7f7", "#d1e5f0", "#92c5de", "#4393c3", "#2166ac"];
 const NEXT = "acquisition"; // a layer that takes a search: fetched only when someone looks at it
-const view = { x: "", y: "", layer: "mean", at: {}, touched: false, shown: null, asked: 0, key: "" };
+const view = { x: "", y: "", layer: "mean", at: {}, touched: false, shown: null, asked: 0, key: "", observer: null };
 
 export function setUpMap(page) {
   const { info } = page.state;
   const names = varying(info).map((one) => one.name);
   if (!names.length) return empty(byId("map"), "All parameters are constants: there is nothing to draw.");
   [view.x, view.y] = [names[0], names[1] || ""];
+  [view.shown, view.key] = [null, ""];
   const axis = (id, text, options, value, change) => {
     const select = el("select", { id }, ...options.map(([key, shown]) => el("option", { value: key, text: shown })));
     select.value = value;
@@ -32,7 +33,10 @@ export function setUpMap(page) {
       else draw(page);
     }),
   );
-  new ResizeObserver(later(() => draw(page), 60)).observe(byId("map").querySelector(".plot"));
+  if (!view.observer) {
+    view.observer = new ResizeObserver(later(() => draw(page), 60));
+    view.observer.observe(byId("map").querySelector(".plot"));
+  }
   return heldControls(page);
 }
 

@@ -30,8 +30,6 @@ export function setUpTrials(page) {
 }
 
 export function renderTrials(page) {
-  const { info } = page.state;
-  renderHead(info);
   const wanted = page.rows.filter((row) => row.status !== "starting" && fits(row)).reverse();
   const shown = all ? wanted : wanted.slice(0, FEW);
   byId("trials").tBodies[0].replaceChildren(...shown.map((row) => lineOf(page, row)));
@@ -40,11 +38,11 @@ export function renderTrials(page) {
   byId("shown").textContent = page.rows.length ? `${shown.length} of ${page.rows.length} trials` : "No trials yet.";
 }
 
-function renderHead(info) {
-  const head = byId("trials").tHead;
-  if (head.rows.length) return;
+// The head of the table for these parameters and constraints; all lines are made anew under it.
+export function newHead(info) {
+  lines.clear();
   const names = ["trial", "what came of it", ...info.parameters.map((one) => label(info, one.name)), costName(info), ...info.constraints.map((one) => label(info, one.name)), "reason", "by"];
-  head.append(el("tr", {}, ...names.map((text) => el("th", { scope: "col", text }))));
+  byId("trials").tHead.replaceChildren(el("tr", {}, ...names.map((text) => el("th", { scope: "col", text }))));
 }
 
 function fits(row) {
