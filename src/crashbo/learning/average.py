@@ -31,7 +31,7 @@ def learning_size(count: int) -> int:
     """How many of the first `count` trials hyperparameters are learned from.
 
     In between they are kept, while limits, weights and posteriors follow every trial. What is known depends on the
-    trials alone, not on when it was asked for: a restored optimizer suggests what the uninterrupted one would, on the same machine.
+    trials alone, not on when it was asked for: a restored optimizer suggests what the uninterrupted one would.
     """
     size = min(count, _EACH)
     while (larger := size + max(2, size // _SHARE)) <= min(count, _ENOUGH):

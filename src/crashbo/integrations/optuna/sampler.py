@@ -56,8 +56,8 @@ class CrashBOSampler(BaseSampler):
     """An Optuna sampler that learns from failed trials.
 
     Use it as `optuna.create_study(sampler=CrashBOSampler())`; nothing else changes. A suggestion depends only on
-    the seed, the trials in the storage and the number of the trial. So a study resumed in another process on the same machine continues
-    as if it had never stopped, and any number of workers may share it.
+    the seed, the trials in the storage and the number of the trial. So a study resumed in another process on
+    the same machine continues as if it had never stopped, and any number of workers may share it.
     """
 
     def __init__(
