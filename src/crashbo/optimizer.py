@@ -29,7 +29,8 @@ from crashbo.search.strategy import Score, Strategy
 class Optimizer(Ledger):
     """Suggests trials (`ask`), learns from their results (`tell`), and gives the best guess (`best`).
 
-    The same settings, seed and trials give the same suggestions, in any process. Several threads may share one
+    The same settings, seed and trials give the same suggestions, in any process on the same machine with the same
+    versions; another processor rounds differently, and nearly equal points may swap. Several threads may share one
     optimizer: suggestions are made one after the other, so none is made twice, and what is told is recorded at once.
     """
 
@@ -54,7 +55,7 @@ class Optimizer(Ledger):
             direction: "minimize" or "maximize".
             strategy: "default", "paper", or an object of your own (see `crashbo.search.strategy.Strategy`).
             acquisition: for the paper's strategy: "mes", "mesco", or "auto" (mESCO with constraints, mES without).
-            seed: the same seed gives the same suggestions; None: a random seed.
+            seed: the same seed gives the same suggestions on one machine; None: a random seed.
             initial_points: points to suggest first, in this order.
             options: how to search.
         """

@@ -47,7 +47,7 @@ class Settings:
     Attributes:
         constraints: metrics that must stay below an unknown limit; NaN means violated. Known limits belong in Ax's own
             outcome constraints.
-        seed: the same seed gives the same suggestions.
+        seed: the same seed gives the same suggestions on one machine.
         strategy: "default" or "paper".
         acquisition: for the paper's strategy.
         options: how to search.

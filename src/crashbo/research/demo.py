@@ -112,7 +112,7 @@ def run_demo(folder: Path, *, seed: int = 0, trials: int = TRIALS, watch: Callab
 
     Args:
         folder: for everything that is left behind.
-        seed: same seed, same result.
+        seed: same seed, same result on one machine.
         trials: to run.
         watch: called after every trial.
     """

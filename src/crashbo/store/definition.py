@@ -29,7 +29,7 @@ class Definition:
         space: the parameters.
         constraints: outputs beside the objective that must stay below a limit.
         direction: "minimize" or "maximize".
-        seed: same seed, same suggestions.
+        seed: same seed, same suggestions on one machine.
         acquisition: of the paper's strategy.
         options: of `crashbo.Options` that differ from the defaults.
         units: by parameter, constraint or "objective"; for people only.

@@ -106,7 +106,7 @@ def make_definition(
         parameter_constraints: known ones between parameters, such as "kp + kd <= 1"; see `Space`.
         constraints: names, or limits by name, None where the limit is unknown; also `{threshold, unit}`.
         direction: "minimize" or "maximize".
-        seed: same seed, same suggestions.
+        seed: same seed, same suggestions on one machine.
         strategy: "default" or "paper"; None: "paper" if an acquisition is named, as in files of version 0.1.
         acquisition: of the paper's strategy.
         options: of `crashbo.Options`.

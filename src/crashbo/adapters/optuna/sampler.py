@@ -56,8 +56,8 @@ class CrashBOSampler(BaseSampler):
     """An Optuna sampler that learns from failed trials.
 
     Use it as `optuna.create_study(sampler=CrashBOSampler())`; nothing else changes. A suggestion depends only on
-    the seed, the trials in the storage and the number of the trial. So a study resumed in another process continues
-    as if it had never stopped, and any number of workers may share it.
+    the seed, the trials in the storage and the number of the trial. So a study resumed in another process on
+    the same machine continues as if it had never stopped, and any number of workers may share it.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class CrashBOSampler(BaseSampler):
         Args:
             constraints: outputs that must stay below a limit, with values written by `report`. Only needed
                 for known limits: an output that is reported but not declared has an unknown limit.
-            seed: the same seed gives the same suggestions; None: a random seed.
+            seed: the same seed gives the same suggestions on one machine; None: a random seed.
             strategy: "default", "paper", or an object of your own; see `crashbo.Optimizer`.
             acquisition: for the paper's strategy; see `crashbo.Optimizer`.
             options: how to search; see `crashbo.Options`.
