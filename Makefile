@@ -5,13 +5,14 @@ BIN = $(VENV)/bin
 TEST_WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test check slow lint bench images core integrations suite v010 docs tutorials package package-core clean
+.PHONY: help demo test check slow fragile lint bench images core integrations suite v010 docs tutorials package package-core clean
 
 help:
 	@echo "make demo   set up and run the demo"
 	@echo "make test   set up and run the tests"
 	@echo "make check  everything CI runs: lint, types, imports, tests"
 	@echo "make slow   the statistical tests that take minutes"
+	@echo "make fragile  the tests as other processors would decide them; lists what changes (FRAGILE=--help)"
 	@echo "make bench  the benchmarks"
 	@echo "make images  the pictures of the docs"
 	@echo "make suite  CrashBO beside other optimizers, in an environment of its own (hours; goes on where it stopped)"
@@ -44,8 +45,12 @@ check: lint test
 slow: $(VENV)/.ready
 	$(BIN)/pytest -m slow -n $(TEST_WORKERS)
 
+# FRAGILE passes options, as in: make fragile FRAGILE="--only perturb-1,nehalem -- tests/learning"
+fragile: $(VENV)/.ready
+	TEST_WORKERS=$(TEST_WORKERS) $(BIN)/python -m tests.fragile $(FRAGILE)
+
 # What `pip install crashbo` gives, the console's extra and the test tools: no torch. Numba and MuJoCo are left out too.
-CORE_WITHOUT = tests/botorch tests/benchmarks tests/integrations/test_ax.py tests/integrations/test_ray.py
+CORE_WITHOUT = tests/adapters/botorch tests/benchmarks tests/adapters/test_ax.py tests/adapters/test_ray.py
 $(VENV)-core/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-core
 	$(VENV)-core/bin/pip install --quiet --disable-pip-version-check -e '.[console,test]'
@@ -62,7 +67,7 @@ $(VENV)-integrations/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 integrations: $(VENV)-integrations/.ready
-	$(VENV)-integrations/bin/pytest tests/integrations/test_ax.py tests/integrations/test_ray.py tests/integrations/test_extras.py
+	$(VENV)-integrations/bin/pytest tests/adapters/test_ax.py tests/adapters/test_ray.py tests/adapters/test_extras.py
 
 # The other optimizers are heavy too. SUITE passes options, as in: make suite SUITE="--seeds 0-4 --workers 2"
 $(VENV)-suite/.ready: pyproject.toml constraints.txt

@@ -106,11 +106,11 @@ def check_extras(wanted: list[str]) -> None:
             said = str(error)
         assert "crashbo[botorch]" in said
     if "ray" in wanted:
-        from crashbo.integrations.ray import CrashBOSearch
+        from crashbo.adapters.ray import CrashBOSearch
 
         assert CrashBOSearch(metric="cost", mode="min").metric == "cost"
     if "ax" in wanted:
-        from crashbo.integrations.ax import configure
+        from crashbo.adapters.ax import configure
 
         assert callable(configure)
     for extra in wanted:

@@ -18,13 +18,13 @@ from dataclasses import replace
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from tests.learning.data import integrate, small_block
-from tests.learning.test_average import SETS, errors
+from tests.model.data import integrate, small_block
+from tests.model.test_average import SETS, errors
 
-from crashbo.learning.average import ModelSet, learn, weigh, weigh_all
-from crashbo.learning.block import Block
-from crashbo.numbers import NUMBERS
-from crashbo.strategies.averaged import Output
+from crashbo.model.average import ModelSet, learn, weigh, weigh_all
+from crashbo.model.belief import Output
+from crashbo.model.block import Block
+from crashbo.model.numbers import NUMBERS
 
 MORE = [(2, 8, 1, "own"), (3, 8, 1, "high"), (6, 10, 2, "own"), (7, 10, 2, "high")]
 ONE = replace(NUMBERS, most_models=1)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import optuna
 
 import crashbo
-from crashbo.integrations.optuna import CrashBOSampler
+from crashbo.adapters.optuna import CrashBOSampler
 
 
 def two(trial: optuna.Trial) -> float:

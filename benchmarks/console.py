@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from crashbo.studies import recording
-from crashbo.studies.files import make_definition
-from crashbo.studies.storage import find_place
-from crashbo.studies.study import Study, create_study, open_study
+from crashbo.store import recording
+from crashbo.store.files import make_definition
+from crashbo.store.storage import find_place
+from crashbo.store.study import Study, create_study, open_study
 
 PRESSES = 20
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -17,7 +17,7 @@ import torch
 from botorch.optim import optimize_acqf
 from torch import Tensor
 
-from crashbo.botorch import GPCR, MinValueEntropySearch, make_kernel
+from crashbo.adapters.botorch import GPCR, MinValueEntropySearch, make_kernel
 
 DIMENSION = 6
 

@@ -25,7 +25,7 @@ from benchmarks.suite.__main__ import parse_draws
 from benchmarks.suite.methods import make_method
 from benchmarks.suite.problem import Problem
 from benchmarks.suite.runs import run_method
-from crashbo.space import Float, Space
+from crashbo.problem.space import Float, Space
 
 Array = NDArray[np.float64]
 RANDOM = "random"

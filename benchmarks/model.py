@@ -18,10 +18,10 @@ from botorch.models import SingleTaskGP
 from scipy.linalg import cholesky
 
 import crashbo
-from crashbo.gp.ep import Labels
-from crashbo.gp.inference import Conditioned, condition_on_values, solve
-from crashbo.gp.kernel import correlation, squared_distance
-from crashbo.learning.threshold import ThresholdRule, estimate_threshold
+from crashbo.model.ep import Labels
+from crashbo.model.inference import Conditioned, condition_on_values, solve
+from crashbo.model.kernel import correlation, squared_distance
+from crashbo.model.threshold import ThresholdRule, estimate_threshold
 
 
 def hybrid(

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import optuna
 
 import crashbo
-from crashbo.integrations.optuna import CrashBOSampler
+from crashbo.adapters.optuna import CrashBOSampler
 
 SAMPLERS: dict[str, Callable[[int], optuna.samplers.BaseSampler]] = {
     "CrashBO": lambda seed: CrashBOSampler(seed=seed),

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from crashbo.problems.pole import SAFE_GAINS, Settings, rollout
-from crashbo.problems.pole.compiled import COMPILED
-from crashbo.problems.pole.mujoco import mujoco_rollout
+from crashbo.research.problems.pole import SAFE_GAINS, Settings, rollout
+from crashbo.research.problems.pole.compiled import COMPILED
+from crashbo.research.problems.pole.mujoco import mujoco_rollout
 
 
 def seconds(run: Callable[[int], Any], repeats: int) -> float:

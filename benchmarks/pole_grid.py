@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from crashbo.problems.pole import POLES, rollout
-from crashbo.problems.pole.tuning import Evaluation, PoleTuning, repeat
+from crashbo.research.problems.pole import POLES, rollout
+from crashbo.research.problems.pole.tuning import Evaluation, PoleTuning, repeat
 
 _POINTS, _STEPS, _TRIES = 2000, 1000, 3
 
@@ -103,7 +103,7 @@ def main() -> None:
     options = vars(parser.parse_args())
     check = options.pop("check")
     found = compute(**options)
-    path = Path(str(files("crashbo.problems.pole").joinpath("reference.json")))
+    path = Path(str(files("crashbo.research.problems.pole").joinpath("reference.json")))
     stored = json.loads(path.read_text())
     if check:
         before = stored[options["robot"]]

@@ -22,7 +22,7 @@ import numpy as np
 import optuna
 
 import crashbo
-from crashbo.integrations.optuna import CrashBOSampler
+from crashbo.adapters.optuna import CrashBOSampler
 
 STEPS = 27
 Task = Callable[[optuna.Trial, np.random.Generator], Iterator[float]]

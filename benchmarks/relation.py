@@ -15,8 +15,8 @@ import numpy as np
 from benchmarks.suite.draws.landscape import Landscape, make_landscape
 from benchmarks.suite.problem import Problem
 from crashbo import CRASHED, Optimizer
-from crashbo.sobol import sobol
-from crashbo.strategies.averaged import RELATED
+from crashbo.model.belief import RELATED
+from crashbo.problem.sobol import sobol
 
 KINDS = ("high", "unrelated", "low", "random")
 BINS = (0.0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

@@ -27,7 +27,7 @@ from benchmarks.suite.__main__ import parse_draws
 from benchmarks.suite.draws import draw
 from benchmarks.suite.methods.crashbo_ import CrashBO
 from benchmarks.suite.runs import run_method
-from crashbo.numbers import NUMBERS, Numbers
+from crashbo.model.numbers import NUMBERS, Numbers
 
 LEAST, MOST = 1e-3, 1e3  # ratios of one draw that count
 PARTS = {  # numbers that are several, each moved alone: what is moved, its place, and whether it is a logarithm

@@ -14,11 +14,11 @@ from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 from crashbo.console.server import serving
-from crashbo.studies import recording
-from crashbo.studies.asking import ask
-from crashbo.studies.files import make_definition
-from crashbo.studies.storage import find_place
-from crashbo.studies.study import Study, create_study
+from crashbo.store import recording
+from crashbo.store.asking import ask
+from crashbo.store.files import make_definition
+from crashbo.store.storage import find_place
+from crashbo.store.study import Study, create_study
 
 FOLDER = Path(__file__).parent / "images"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

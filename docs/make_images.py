@@ -21,14 +21,14 @@ from PIL import Image
 
 import crashbo
 from crashbo import plots
-from crashbo.plots.gpcr import plot_posterior, plot_predictive
-from crashbo.problems import SYNTHETIC
-from crashbo.report import render_report
-from crashbo.reproduce import figures, robot_figures
-from crashbo.reproduce.cases import make_case
-from crashbo.reproduce.example1 import example1
-from crashbo.reproduce.robot import tune as tune_robot
-from crashbo.reproduce.simulations import Report, Run, evaluate, reproduce
+from crashbo.research.problems import SYNTHETIC
+from crashbo.research.reproduce import figures, robot_figures
+from crashbo.research.reproduce.cases import make_case
+from crashbo.research.reproduce.example1 import example1
+from crashbo.research.reproduce.robot import tune as tune_robot
+from crashbo.research.reproduce.simulations import Report, Run, evaluate, reproduce
+from crashbo.show.gpcr import plot_posterior, plot_predictive
+from crashbo.show.report import render_report
 
 IMAGES = Path(__file__).parent / "images"
 LARGEST = 140_000  # bytes

@@ -7,7 +7,6 @@ import logging
 
 from ax.api.client import Client
 from ax.api.configs import RangeParameterConfig
-
 from crashbo.integrations.ax import best, configure
 
 

@@ -14,6 +14,7 @@ import os
 import warnings
 
 import ray
+from crashbo.integrations.ray import CrashBOSearch
 from ray import tune
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
@@ -23,7 +24,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import crashbo
-from crashbo.integrations.ray import CrashBOSearch
 
 
 def fit(config):

@@ -9,8 +9,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import crashbo
 from crashbo.problems.ant import SPACE, Ant, Walk
+
+import crashbo
 
 
 def main(n_trials: int = 60, seed: int = 0, gif: Path | None = None) -> crashbo.Result:

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crashbo.gp.ep import Labels
-from crashbo.gp.inference import Conditioned, condition_on_values
+from crashbo.model.ep import Labels
+from crashbo.model.inference import Conditioned, condition_on_values
 
 Array = np.ndarray
 

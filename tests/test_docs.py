@@ -23,7 +23,7 @@ PAGES = [
     for path in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
     if "```python" in path.read_text() and (name := path.relative_to(ROOT).as_posix()) not in ELSEWHERE
 ]
-MODULES = ["crashbo", "crashbo.plots", "crashbo.integrations.optuna", "crashbo.report", "crashbo.safety"]
+MODULES = ["crashbo", "crashbo.show", "crashbo.adapters.optuna", "crashbo.show.report", "crashbo.safety"]
 
 
 def _outputs() -> ModuleType:
@@ -125,7 +125,7 @@ def test_every_extra_is_in_the_table() -> None:
 
 
 def test_every_bundled_library_has_its_licence() -> None:
-    assets = ROOT / "src/crashbo/report/assets"
+    assets = ROOT / "src/crashbo/show/report/assets"
     assert "Plotly Technologies Inc." in (assets / "plotly-LICENSE.txt").read_text()
     bundled = [path.name for path in (ROOT / "src").rglob("*.min.*")]
     assert bundled == ["plotly-cartesian.min.js"]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.examples import EXAMPLES, small_copy
 
-# Need a service, or a host with tests of its own: tests/integrations, tests/studies, tests/problems, and below.
+# Need a service, or a host with tests of its own: tests/adapters, tests/store, tests/research/problems, and below.
 ELSEWHERE = {"ax_client.py", "ray_tune.py", "ray_workers.py", "postgres_workers.py", "circuit.py", "walking_ant.py"}
 FLYBACK = EXAMPLES / "flyback"
 

@@ -12,7 +12,7 @@ import pytest
 
 import crashbo
 from crashbo import CRASHED, VIOLATED, Constraint, Crash, InputError, Optimizer, Options, minimize
-from crashbo.strategies.default import DefaultStrategy
+from crashbo.search.default import DefaultStrategy
 
 LINE = {"x": (0.0, 1.0)}
 QUICK = Options(initial=3, raw=64, samples=4)

@@ -12,11 +12,12 @@ import pytest
 
 import crashbo
 from crashbo import CRASHED, VIOLATED, Constraint, InputError, Optimizer, Options
-from crashbo.history import History
-from crashbo.strategies.base import Limit, Place, Relation, Suggested
-from crashbo.strategies.default import DefaultStrategy
-from crashbo.strategies.words import describe_limit, describe_places, describe_relation
-from crashbo.suggestion import Suggestion
+from crashbo.model.surrogate import Limit, Place, Relation
+from crashbo.model.words import describe_limit, describe_places, describe_relation
+from crashbo.problem.history import History
+from crashbo.problem.suggestion import Suggestion
+from crashbo.search.default import DefaultStrategy
+from crashbo.search.strategy import Suggested
 
 LINE = {"x": (0.0, 1.0)}
 SQUARE = {"x": (0.0, 1.0), "y": (-2.0, 2.0)}

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 import crashbo
 from crashbo import CRASHED, VIOLATED, Constraint, Optimizer, Options
-from crashbo.history import History
-from crashbo.strategies.base import Guess, Limit
-from crashbo.strategies.default import DefaultStrategy
+from crashbo.model.surrogate import Limit
+from crashbo.problem.history import History
+from crashbo.search.default import DefaultStrategy
+from crashbo.search.strategy import Guess
 from tests.test_optimizer import LINE, QUICK, SQUARE, cost, run
 
 

@@ -13,14 +13,14 @@ import pytest
 
 import crashbo
 from crashbo import VIOLATED, Constraint, Crash, Optimizer, Options
-from crashbo.integrations.optuna import CrashBOSampler, crashing, report
-from crashbo.integrations.optuna.records import read
-from crashbo.plots.planes import maps
-from crashbo.plots.views import view
-from crashbo.strategies.price import budget_left
-from crashbo.studies.study import Study, counts
-from tests.integrations.extras import needs
-from tests.studies.helpers import make_study
+from crashbo.adapters.optuna import CrashBOSampler, crashing, report
+from crashbo.adapters.optuna.records import read
+from crashbo.search.price import budget_left
+from crashbo.show.planes import maps
+from crashbo.show.views import view
+from crashbo.store.study import Study, counts
+from tests.adapters.extras import needs
+from tests.store.helpers import make_study
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:(ax|ray).*"),
@@ -92,8 +92,8 @@ def command_line(values: Mapping[str, Any], folder: Path) -> Told:
 
 
 def program(values: Mapping[str, Any], folder: Path) -> Told:
-    from crashbo.studies.programs import Program
-    from crashbo.studies.running import Runner
+    from crashbo.store.programs import Program
+    from crashbo.store.running import Runner
 
     study = study_in(folder)
     line = json.dumps({name: "violated" if value is VIOLATED else value for name, value in values.items()})
@@ -120,7 +120,7 @@ def console(values: Mapping[str, Any], folder: Path) -> Told:
 
 
 def table(values: Mapping[str, Any], folder: Path) -> Told:
-    from crashbo.studies.importing import import_file
+    from crashbo.store.importing import import_file
 
     study = study_in(folder)
     cost = values["objective"]
@@ -132,7 +132,7 @@ def table(values: Mapping[str, Any], folder: Path) -> Told:
 
 def ray(values: Mapping[str, Any], folder: Path) -> Told:
     needs("ray.tune", "ray")
-    from crashbo.integrations.ray import CrashBOSearch
+    from crashbo.adapters.ray import CrashBOSearch
 
     search = CrashBOSearch(crashbo.Space(LINE), "objective", "min", constraints=LIMITS, options=QUICK)
     search.suggest("t0")
@@ -148,7 +148,7 @@ def ax(values: Mapping[str, Any], folder: Path) -> Told:
     from ax.api.client import Client
     from ax.api.configs import RangeParameterConfig
 
-    from crashbo.integrations.ax import configure, node_of
+    from crashbo.adapters.ax import configure, node_of
 
     client = Client()
     parameter = RangeParameterConfig(name="x", bounds=(0.0, 1.0), parameter_type="float")
@@ -260,7 +260,7 @@ def test_a_broken_known_limit_is_a_failure_in_views_maps_and_counts(tmp_path: Pa
     assert drawn.marks_of(drawn.layer("success")).failed.tolist() == [False, True, True]
     assert drawn.marks_of(drawn.layer("mean", "heat")).failed.tolist() == [False, True, True]
     study = make_study(tmp_path, constraints={"heat": 80})
-    from crashbo.studies import recording
+    from crashbo.store import recording
 
     for x, heat in ((0.2, 20.0), (0.6, 90.0)):
         recording.add(study, {"x": x}, x, {"heat": heat})

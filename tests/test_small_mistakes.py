@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from crashbo import Constraint, InputError, Optimizer, Options, Result, minimize
-from crashbo.plots import interactive, plot_convergence, plot_maps, plot_pairs
-from crashbo.report import write_report
-from crashbo.studies.files import read_definition
+from crashbo.show import interactive, plot_convergence, plot_maps, plot_pairs
+from crashbo.show.report import write_report
+from crashbo.store.files import read_definition
 
 SQUARE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 

@@ -9,10 +9,10 @@ import torch
 from botorch.test_functions import synthetic
 from numpy.typing import NDArray
 
-from crashbo.outcome import Label
-from crashbo.problems.ant import SPACE, Ant
-from crashbo.problems.pole import POLES
-from crashbo.space import Space
+from crashbo.problem.outcome import Label
+from crashbo.problem.space import Space
+from crashbo.research.problems.ant import SPACE, Ant
+from crashbo.research.problems.pole import POLES
 
 Array: TypeAlias = NDArray[np.float64]
 Result: TypeAlias = tuple[Array, NDArray[np.bool_]]

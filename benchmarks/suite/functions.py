@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.problems.synthetic import branin, gardner
+from crashbo.research.problems.synthetic import branin, gardner
 
 Array: TypeAlias = NDArray[np.float64]
 Result: TypeAlias = tuple[Array, NDArray[np.bool_]]

@@ -7,7 +7,7 @@ from scipy.stats import qmc
 
 from benchmarks.suite import engineering
 from benchmarks.suite.problem import Array, Problem
-from crashbo.space import Categorical
+from crashbo.problem.space import Categorical
 
 _FUNCTIONS = {
     "gramacy": "ConstrainedGramacy",

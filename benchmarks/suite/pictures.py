@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from benchmarks.suite.methods import CRASHBO, method_names
 from benchmarks.suite.records import Row
 from benchmarks.suite.stats import Run, Runs, full_runs, group_runs, mean_crashes, mean_ranks, quartiles
-from crashbo.plots.canvas import canvas
-from crashbo.plots.theme import Theme
+from crashbo.show.canvas import canvas
+from crashbo.show.theme import Theme
 
 # One colour per family (Okabe and Ito's, told apart by anyone), one dash per variant.
 _FAMILIES = {

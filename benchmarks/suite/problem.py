@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.space import Categorical, Space
+from crashbo.problem.space import Categorical, Space
 
 Array: TypeAlias = NDArray[np.float64]
 Truth: TypeAlias = Callable[[Array], tuple[Array, NDArray[np.bool_]]]

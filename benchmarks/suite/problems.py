@@ -7,8 +7,8 @@ from benchmarks.suite import engineering, functions
 from benchmarks.suite.best import BEST
 from benchmarks.suite.draws import BUDGET, draw, draw_number
 from benchmarks.suite.problem import Problem, Truth
-from crashbo.problems.ant import SPACE as ANT
-from crashbo.space import Categorical, Float, Space
+from crashbo.problem.space import Categorical, Float, Space
+from crashbo.research.problems.ant import SPACE as ANT
 
 GROUPS = {
     "paper": "the paper's cases, everything hidden on violation",

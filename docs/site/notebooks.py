@@ -92,7 +92,7 @@ def _surroundings(name: str) -> Iterator[None]:
         yield
         return
     sys.path.insert(0, str(ROOT))
-    from tests.studies.server import MISSING, find_binaries, running_server
+    from tests.store.server import MISSING, find_binaries, running_server
 
     binaries = find_binaries()
     if binaries is None:

@@ -10,17 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+import crashbo
 from crashbo.errors import InputError
-from crashbo.history import Direction, History
-from crashbo.jobs import Jobs
+from crashbo.guard import Jobs
 from crashbo.optimizer import Optimizer
-from crashbo.options import OptionKeywords, Options, is_count, require
-from crashbo.outcome import Constraint, Crash, Failure, Trial, is_number, outcome_of
-from crashbo.parameters import native
+from crashbo.problem.history import Direction, History
+from crashbo.problem.options import OptionKeywords, Options, is_count, require
+from crashbo.problem.outcome import Constraint, Crash, Failure, Trial, is_number, outcome_of
+from crashbo.problem.parameters import native
+from crashbo.problem.space import Space
+from crashbo.problem.suggestion import Best
 from crashbo.progress import progress_bar
-from crashbo.space import Space
-from crashbo.strategies.base import Strategy
-from crashbo.suggestion import Best
+from crashbo.search.strategy import Strategy
 
 if TYPE_CHECKING:
     import pandas
@@ -60,9 +61,7 @@ class Result:
 
     def to_dataframe(self) -> "pandas.DataFrame":
         """All trials as a pandas data frame, one row per trial."""
-        from crashbo.report.result import to_dataframe
-
-        return to_dataframe(self)
+        return crashbo.later("to_dataframe")(self)
 
     def __repr__(self) -> str:
         seen = self.best_trial
@@ -75,9 +74,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from crashbo.report.result import to_html
-
-        return to_html(self)
+        return str(crashbo.later("to_html")(self))
 
 
 def minimize(
@@ -279,7 +276,7 @@ def _start(
     """The optimizer to go on with; a file that it would overwrite must hold nothing else."""
     wanted = optimizer if optimizer is not None or space is None else Optimizer(space, **settings)
     if file is not None:
-        from crashbo.studies.state_files import check_writable, resume
+        from crashbo.problem.state_files import check_writable, resume
 
         check_writable("state", file)
         known = None if wanted is None else wanted.history

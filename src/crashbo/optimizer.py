@@ -12,17 +12,18 @@ from typing import Any, overload
 import numpy as np
 
 from crashbo.errors import InputError
-from crashbo.history import OBJECTIVE, Direction, History, Settings
-from crashbo.ledger import Ledger
-from crashbo.options import Options, is_count, require
-from crashbo.outcome import Constraint, Trial
-from crashbo.space import Space
-from crashbo.strategies import make_strategy
-from crashbo.strategies.base import Limit, Relation, Score, Strategy, Surrogate
-from crashbo.strategies.design import initial_count
-from crashbo.strategies.words import describe_relation
-from crashbo.suggestion import Best, Reason, Suggestion
-from crashbo.threads import few_threads
+from crashbo.model.surrogate import Limit, Relation, Surrogate
+from crashbo.model.threads import few_threads
+from crashbo.model.words import describe_relation
+from crashbo.problem.history import OBJECTIVE, Direction, History, Settings
+from crashbo.problem.ledger import Ledger
+from crashbo.problem.options import Options, is_count, require
+from crashbo.problem.outcome import Constraint, Trial
+from crashbo.problem.space import Space
+from crashbo.problem.suggestion import Best, Reason, Suggestion
+from crashbo.search import make_strategy
+from crashbo.search.design import initial_count
+from crashbo.search.strategy import Score, Strategy
 
 
 class Optimizer(Ledger):
@@ -51,7 +52,7 @@ class Optimizer(Ledger):
             constraints: outputs besides the objective that must stay below a limit. A name alone means that the limit
                 is unknown.
             direction: "minimize" or "maximize".
-            strategy: "default", "paper", or an object of your own (see `crashbo.strategies.base.Strategy`).
+            strategy: "default", "paper", or an object of your own (see `crashbo.search.strategy.Strategy`).
             acquisition: for the paper's strategy: "mes", "mesco", or "auto" (mESCO with constraints, mES without).
             seed: the same seed gives the same suggestions; None: a random seed.
             initial_points: points to suggest first, in this order.
@@ -283,6 +284,6 @@ def _only_guess(history: History) -> Best:
 
 def _files() -> ModuleType:
     """State files, which are storage: imported where one is written or read."""
-    from crashbo.studies import state_files
+    from crashbo.problem import state_files
 
     return state_files

@@ -19,7 +19,7 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 from crashbo.errors import InputError
-from crashbo.outcome import is_number
+from crashbo.problem.outcome import is_number
 
 Controller = TypeVar("Controller")
 

@@ -14,7 +14,7 @@ from benchmarks.suite.draws.shapes import make_shape
 from benchmarks.suite.problems import find_problem
 
 from crashbo.errors import InputError
-from crashbo.space import Categorical, Float, Int
+from crashbo.problem.space import Categorical, Float, Int
 
 RECIPES = [recipe(number) for number in range(200)]
 ROLES = [*range(150), *range(1000, 1150), *range(10000, 10200)]

@@ -18,7 +18,10 @@ def make(name, problem, seed):
     return make_method(name, problem, seed)
 
 
-@pytest.mark.parametrize("name", method_names())
+ALL = [pytest.param(name, marks=() if name in EACH else pytest.mark.slow) for name in method_names()]
+
+
+@pytest.mark.parametrize("name", ALL)
 @pytest.mark.filterwarnings("ignore")  # what peers warn of is their business
 def test_method_asks_and_tells_with_crashes(name):
     problem = problems()["disks"]

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 import pytest
 from benchmarks.sensitivity import SKIPPED, relative, settings
 
-from crashbo.numbers import NUMBERS
+from crashbo.model.numbers import NUMBERS
 
 
 def test_every_number_is_halved_and_doubled_and_stays_sound():

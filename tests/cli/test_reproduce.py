@@ -76,7 +76,7 @@ def test_values_that_an_option_does_not_have_are_refused(words: str) -> None:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every experiment with a few trials, in one process."""
-    from crashbo.reproduce import penalties, robot, simulations
+    from crashbo.research.reproduce import penalties, robot, simulations
 
     for name, one in simulations.SIMULATIONS.items():
         monkeypatch.setitem(simulations.SIMULATIONS, name, replace(one, evaluations=3))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from crashbo.console.desk import Desk, Offer
-from crashbo.studies.storage import find_place
-from crashbo.studies.study import open_study
+from crashbo.store.storage import find_place
+from crashbo.store.study import open_study
 from tests.cli.conftest import Call
 
 

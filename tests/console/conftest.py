@@ -5,8 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from crashbo.studies.study import Study
+from crashbo.store.study import Study
 from tests.console.helpers import Client, QuickModel, make_study
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Consoles look for news of other processes more often."""
+    hub = pytest.importorskip("crashbo.console.hub")
+    monkeypatch.setattr(hub, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(hub, "IDLE_SECONDS", 0.1)
 
 
 @pytest.fixture

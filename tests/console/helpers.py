@@ -4,7 +4,6 @@ import http.client
 import json
 import ssl
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -13,9 +12,10 @@ from urllib.parse import unquote, urlsplit
 
 from crashbo.console.model import ModelError
 from crashbo.console.snapshot import Reader
-from crashbo.studies.files import make_definition
-from crashbo.studies.storage import find_place
-from crashbo.studies.study import Study, create_study, open_study
+from crashbo.store.files import make_definition
+from crashbo.store.storage import find_place
+from crashbo.store.study import Study, create_study, open_study
+from tests.processes import wait_until
 
 PARAMETERS: dict[str, Any] = {"kp": {"low": 0, "high": 10, "unit": "N/m"}, "kd": [0, 1]}
 
@@ -189,15 +189,17 @@ class Client:
         """The whole state."""
         return self.get("/api/state")[1]
 
-    def wait(self, ready: Callable[[Any], bool], seconds: float = 20.0) -> Any:
+    def wait(self, ready: Callable[[Any], bool], seconds: float = 60.0) -> Any:
         """The state once it is as wanted."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        found: Any = None
+
+        def look() -> bool:
+            nonlocal found
             found = self.state()
-            if ready(found):
-                return found
-            time.sleep(0.02)
-        raise AssertionError(f"not ready after {seconds} s: {found}")
+            return bool(ready(found))
+
+        wait_until(look, seconds, every=0.02)
+        return found
 
     def take(self) -> int:
         """Take the suggestion as soon as there is one."""

@@ -16,8 +16,8 @@ import pytest
 from crashbo.console.app import SCRIPTS
 from crashbo.console.server import Address, listen, serving
 from crashbo.errors import InputError
-from crashbo.studies import recording
-from crashbo.studies.study import Study
+from crashbo.store import recording
+from crashbo.store.study import Study
 from tests.console.helpers import Client, QuickModel, make_study, reopen
 
 PARAMS = {"kp": 2.0, "kd": 0.5}
@@ -199,7 +199,7 @@ def test_results_are_recorded_while_the_model_is_broken(study: Study) -> None:
 
 def test_a_crash_never_waits_for_the_model(study: Study) -> None:
     """The model hangs in a question and in a look; the write is stored all the same, and the page is served."""
-    hung, over = threading.Event(), threading.Event()
+    hung, over, answer = threading.Event(), threading.Event(), Future[dict[str, Any]]()
 
     def hang() -> None:
         hung.set()
@@ -207,7 +207,7 @@ def test_a_crash_never_waits_for_the_model(study: Study) -> None:
 
     with console(study) as (client, model):
         number = client.take()
-        model.ask = lambda kind, **details: Future()  # type: ignore[method-assign]
+        model.ask = lambda kind, **details: answer  # type: ignore[method-assign]
         model.look = hang  # type: ignore[method-assign]
         for path in ("predict", "start"):  # the second makes the hub call `look`
             threading.Thread(target=client.post, args=(f"/api/{path}", {"params": PARAMS}), daemon=True).start()
@@ -217,6 +217,7 @@ def test_a_crash_never_waits_for_the_model(study: Study) -> None:
         assert reopen(study).records()[number].status == "crashed"
         assert client.get("/api/state")[0] == client.get("/")[0] == 200
         over.set()
+        answer.set_result({})
 
 
 def test_news_come_without_being_asked_for(client: Client) -> None:
@@ -232,6 +233,18 @@ def test_news_come_without_being_asked_for(client: Client) -> None:
         heard = b""
         while b"news" not in heard:
             heard += wire.recv(4096)
+
+
+def test_streams_end_whole_when_the_console_stops(study: Study) -> None:
+    with console(study) as (client, _):
+        wire = socket.create_connection((client.host, client.port), timeout=30)
+        head = f"GET /api/events HTTP/1.1\r\nHost: {client.host}:{client.port}\r\nCookie: {client.cookie}\r\n\r\n"
+        wire.sendall(head.encode())
+        heard = b""
+        while b"hello" not in heard:
+            heard += wire.recv(4096)
+    with wire, wire.makefile("rb") as rest:
+        assert rest.read().endswith(b"0\r\n\r\n")  # the last chunk: it was not cut off
 
 
 def test_only_changed_trials_are_sent(client: Client) -> None:
@@ -278,7 +291,7 @@ def test_the_picture_takes_axes_of_the_study_only(client: Client) -> None:
 
 
 def test_a_study_that_cannot_be_read_is_a_sentence(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    from crashbo.studies.storage import StudyError
+    from crashbo.store.storage import StudyError
 
     with console(study) as (client, _):
         client.wait(lambda state: state["offer"])

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from crashbo.console.server import Address, serving
-from crashbo.parameters import Float
-from crashbo.studies import recording
-from crashbo.studies.editing import Edit, edit
-from crashbo.studies.study import Study
+from crashbo.problem.parameters import Float
+from crashbo.store import recording
+from crashbo.store.editing import Edit, edit
+from crashbo.store.study import Study
 from tests.console.helpers import Client, QuickModel, make_study, reopen
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install playwright")

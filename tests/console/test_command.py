@@ -14,8 +14,8 @@ from crashbo.cli.console import is_storage
 from crashbo.console.security import make_policy
 from crashbo.console.server import Address, is_open, link
 from crashbo.errors import InputError
-from crashbo.studies.storage import StudyError
-from crashbo.studies.study import Study
+from crashbo.store.storage import StudyError
+from crashbo.store.study import Study
 
 
 def run(*words: str) -> Any:

@@ -12,9 +12,9 @@ from crashbo.console.desk import Desk, Offer, TakenError
 from crashbo.console.forms import Form
 from crashbo.console.snapshot import Reader
 from crashbo.errors import InputError
-from crashbo.studies import recording
-from crashbo.studies.study import Study
-from crashbo.studies.workers import WORKER, me
+from crashbo.store import recording
+from crashbo.store.study import Study
+from crashbo.store.workers import WORKER, me
 from tests.console.helpers import reopen
 
 PARAMS = {"kp": 2.0, "kd": 0.5}

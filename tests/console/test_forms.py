@@ -6,9 +6,9 @@ import pytest
 
 from crashbo.console.forms import Form, FormError, parse_number, parse_param
 from crashbo.errors import InputError
-from crashbo.outcome import VIOLATED
-from crashbo.parameters import Categorical, Float, Int
-from crashbo.studies.files import make_definition
+from crashbo.problem.outcome import VIOLATED
+from crashbo.problem.parameters import Categorical, Float, Int
+from crashbo.store.files import make_definition
 
 DEFINITION = make_definition(
     {"kp": [0, 10], "order": {"low": 1, "high": 8, "type": "int"}, "filter": ["none", "butter"]},

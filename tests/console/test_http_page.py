@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crashbo.console.server import serving
-from crashbo.studies.study import Study
+from crashbo.store.study import Study
 from tests.console.helpers import Client, QuickModel, make_study, reopen
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text()

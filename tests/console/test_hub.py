@@ -9,11 +9,11 @@ from crashbo.console.desk import TakenError
 from crashbo.console.hub import Hub
 from crashbo.console.snapshot import Reader
 from crashbo.console.words import why
-from crashbo.parameters import Float
-from crashbo.studies import recording
-from crashbo.studies.editing import Edit, edit
-from crashbo.studies.storage import StudyError
-from crashbo.studies.study import Study
+from crashbo.problem.parameters import Float
+from crashbo.store import recording
+from crashbo.store.editing import Edit, edit
+from crashbo.store.storage import StudyError
+from crashbo.store.study import Study
 from tests.console.helpers import QuickModel, reopen
 
 PARAMS = {"kp": 2.0, "kd": 0.5}

@@ -5,7 +5,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ import pytest
 from crashbo.console import app, doors
 from crashbo.console.server import Address, serving
 from crashbo.errors import InputError
-from crashbo.studies import recording
-from crashbo.studies.study import Study
+from crashbo.store import recording
+from crashbo.store.study import Study
 from tests.console.helpers import Client, QuickModel, make_study, reopen
 
 START = {"params": {"kp": 1.0, "kd": 0.5}}
@@ -148,7 +147,8 @@ def test_a_head_or_a_body_must_come_soon(client: Client, monkeypatch: pytest.Mon
     events = f"GET /api/events HTTP/1.1\r\nHost: {client.host}\r\nCookie: {client.cookie}\r\n\r\n"
     with socket.create_connection((client.host, client.port), timeout=10) as wire:
         wire.sendall(events.encode())
-        time.sleep(0.8)  # listening is no idleness
+        with socket.create_connection((client.host, client.port), timeout=10) as idle:
+            assert idle.recv(100) == b""  # its time is over; listening is no idleness
         client.post("/api/start", START)
         heard = b""
         while b"news" not in heard:

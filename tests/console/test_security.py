@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from crashbo.console.security import BODY_LIMIT, Guesses, Policy, is_loopback, make_policy, refuse
 from crashbo.console.server import Address, serving
 from crashbo.errors import InputError
-from crashbo.studies.study import Study
+from crashbo.store.study import Study
 from tests.console.helpers import Client, QuickModel, make_study, reopen
 
 START = {"params": {"kp": 1.0, "kd": 0.5}}

@@ -11,12 +11,12 @@ from crashbo.console.desk import Desk, Offer
 from crashbo.console.snapshot import Reader
 from crashbo.console.thinking import CELLS, Thinker
 from crashbo.errors import InputError, NumericalError
-from crashbo.parameters import Float
-from crashbo.studies import recording
-from crashbo.studies.asking import ask
-from crashbo.studies.editing import Edit, edit
-from crashbo.studies.model import look
-from crashbo.studies.study import Study
+from crashbo.problem.parameters import Float
+from crashbo.store import recording
+from crashbo.store.asking import ask
+from crashbo.store.editing import Edit, edit
+from crashbo.store.model import look
+from crashbo.store.study import Study
 from tests.console.helpers import make_study, reopen
 
 QUICK = {"raw": 64, "samples": 4}
@@ -137,7 +137,7 @@ def test_a_search_that_fails_leaves_the_other_layers(study: Study, monkeypatch: 
     def fail(self: object, *args: object) -> None:
         raise NumericalError("no")
 
-    monkeypatch.setattr("crashbo.plots.views.View.acquisition", fail)
+    monkeypatch.setattr("crashbo.show.views.View.acquisition", fail)
     layers = found.picture("kp", "kd", {"kp": 5.0, "kd": 0.5}, acquisition=True)["layers"]
     assert "mean" in layers
     assert "acquisition" not in layers

@@ -5,7 +5,6 @@ import json
 import queue
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,10 @@ from crashbo.console import model as models
 from crashbo.console.model import ModelError, ModelProcess
 from crashbo.console.worker import serve
 from crashbo.errors import InputError
-from crashbo.studies import recording
-from crashbo.studies.study import Study
+from crashbo.store import recording
+from crashbo.store.study import Study
 from tests.console.helpers import make_study
+from tests.processes import wait_until
 
 ECHO = """
 import json, sys
@@ -129,13 +129,9 @@ class Told:
         self.said.append(one)
 
     def wait(self, kind: str, count: int = 1) -> dict[str, Any]:
-        end = time.monotonic() + 120
-        while time.monotonic() < end:
-            found = [one for one in self.said if one["kind"] == kind]
-            if len(found) >= count:
-                return found[-1]
-            time.sleep(0.01)
-        raise AssertionError(self.said)
+        heard = lambda: [one for one in self.said if one["kind"] == kind]  # noqa: E731
+        wait_until(lambda: len(heard()) >= count, 120)
+        return heard()[-1]
 
 
 @pytest.fixture

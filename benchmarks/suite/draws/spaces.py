@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from benchmarks.suite.draws.recipes import Recipe, log_uniform
 from benchmarks.suite.problem import Array
-from crashbo.space import Categorical, Float, Int, Parameter, Space
+from crashbo.problem.space import Categorical, Float, Int, Parameter, Space
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ax.generation_strategy.generation_strategy import GenerationStrategy
 
 from benchmarks.suite.methods.base import Sequential
 from benchmarks.suite.problem import Problem
-from crashbo.space import Categorical, Int, Parameter
+from crashbo.problem.space import Categorical, Int, Parameter
 
 _METRIC = "cost"
 

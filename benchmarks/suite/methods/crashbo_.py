@@ -6,8 +6,8 @@ from typing import Any
 
 from benchmarks.suite.problem import Problem
 from crashbo import CRASHED, Optimizer, Options
-from crashbo.numbers import NUMBERS
-from crashbo.strategies.default import DefaultStrategy
+from crashbo.model.numbers import NUMBERS
+from crashbo.search.default import DefaultStrategy
 
 
 class CrashBO:

@@ -10,7 +10,7 @@ from optuna.trial import TrialState
 
 from benchmarks.suite.methods.base import Sequential, worst
 from benchmarks.suite.problem import Problem
-from crashbo.space import Categorical, Int, Parameter
+from crashbo.problem.space import Categorical, Int, Parameter
 
 _STATES = {"pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 

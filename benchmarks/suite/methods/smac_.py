@@ -15,7 +15,7 @@ from smac.runhistory.enumerations import StatusType
 
 from benchmarks.suite.methods.base import Sequential, worst
 from benchmarks.suite.problem import Problem
-from crashbo.space import Categorical, Int
+from crashbo.problem.space import Categorical, Int
 
 _CHALLENGERS, _SEARCHES = 500, 4  # half of SMAC's own numbers, so that a hundred runs take minutes
 

@@ -12,7 +12,7 @@ from vizier._src.algorithms.designers.gp_ucb_pe import VizierGPUCBPEBandit  # th
 
 from benchmarks.suite.methods.base import Sequential
 from benchmarks.suite.problem import Problem
-from crashbo.space import Categorical
+from crashbo.problem.space import Categorical
 
 _METRIC = "cost"
 

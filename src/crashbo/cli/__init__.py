@@ -107,7 +107,7 @@ def main() -> None:
 
 
 def _fail(words: str, code: int = 2) -> NoReturn:
-    from crashbo.studies.values import visible
+    from crashbo.store.values import visible
 
     typer.echo(visible(f"crashbo: {words}"), err=True)
     sys.exit(code)

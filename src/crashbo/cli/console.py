@@ -45,8 +45,8 @@ def console(
         from crashbo.console.server import Address, is_open, serve
     except ImportError as error:
         raise InputError(f"`crashbo console` needs more packages ({error}). pip install 'crashbo[console]'.") from error
-    from crashbo.studies.storage import find_place
-    from crashbo.studies.study import open_study
+    from crashbo.store.storage import find_place
+    from crashbo.store.study import open_study
 
     if name is not None and is_storage(name):
         storage, name = name, None

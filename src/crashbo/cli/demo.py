@@ -11,7 +11,7 @@ import typer
 from crashbo.cli.options import JsonOption, SeedOption
 
 if TYPE_CHECKING:
-    from crashbo.demo import Step
+    from crashbo.research.demo import Step
 
 
 def demo(
@@ -26,7 +26,7 @@ def demo(
     console = Console(stderr=json_output)
     console.print("A robot barely balances a pole. Two numbers shape its controller; many choices make it crash.")
     with _live(console, trials) as watch:
-        from crashbo.demo import run_demo
+        from crashbo.research.demo import run_demo
 
         result = run_demo(folder, seed=seed, trials=trials, watch=watch)
     if json_output:

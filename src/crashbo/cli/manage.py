@@ -35,8 +35,8 @@ NameArgument = Annotated[str | None, typer.Argument(metavar="[STUDY]", help="Its
 
 def list_(storage: StorageOption = None, json_output: JsonOption = False) -> None:
     """List all studies of a file or a server, whoever made them."""
-    from crashbo.studies.shelf import list_studies
-    from crashbo.studies.storage import find_place
+    from crashbo.store.shelf import list_studies
+    from crashbo.store.storage import find_place
 
     place = find_place(storage)
     found = list_studies(place)
@@ -58,8 +58,8 @@ def rename(
     json_output: JsonOption = False,
 ) -> None:
     """Give a study another name: `crashbo rename leg --study arm`."""
-    from crashbo.studies.shelf import rename_study
-    from crashbo.studies.storage import find_place
+    from crashbo.store.shelf import rename_study
+    from crashbo.store.storage import find_place
 
     before = rename_study(find_place(storage, study), name)
     if json_output:
@@ -76,8 +76,8 @@ def remove(
     json_output: JsonOption = False,
 ) -> None:
     """Remove a study with all its trials, for ever; asks first."""
-    from crashbo.studies.shelf import find_study, remove_study
-    from crashbo.studies.storage import find_place
+    from crashbo.store.shelf import find_study, remove_study
+    from crashbo.store.storage import find_place
 
     place = find_place(storage, study or name)
     found = find_study(place)
@@ -109,14 +109,14 @@ def edit(
 
     Trials stay, and what the study was before is kept. Without options it prints the study and all its changes.
     """
-    from crashbo.studies.editing import Edit
-    from crashbo.studies.editing import edit as change
-    from crashbo.studies.editing import edits as all_edits
-    from crashbo.studies.files import make_parameter
-    from crashbo.studies.recording import check_text, enqueue
-    from crashbo.studies.storage import find_place
-    from crashbo.studies.study import open_study
-    from crashbo.studies.values import parse_params, parse_value, split_pairs
+    from crashbo.store.editing import Edit
+    from crashbo.store.editing import edit as change
+    from crashbo.store.editing import edits as all_edits
+    from crashbo.store.files import make_parameter
+    from crashbo.store.recording import check_text, enqueue
+    from crashbo.store.storage import find_place
+    from crashbo.store.study import open_study
+    from crashbo.store.values import parse_params, parse_value, split_pairs
 
     opened = open_study(find_place(storage, study))
     given = entries(floats, logs, ints, choices)
@@ -136,7 +136,7 @@ def edit(
     queued = [enqueue(opened, point) for point in points]
     found = all_edits(opened)
     if json_output:
-        from crashbo.studies.files import to_file
+        from crashbo.store.files import to_file
 
         shown = [{name: value for name, value in one.items() if name != "before"} for one in found]
         print_json({"study": opened.place.study, **to_file(opened.definition), "edits": shown, "queued": queued})

@@ -90,7 +90,7 @@ def _pairs(words: list[str]) -> int:
 
 def split_point(text: str) -> dict[str, str]:
     """Return the names and texts of a point given as name=value words."""
-    from crashbo.studies.values import split_pairs
+    from crashbo.store.values import split_pairs
 
     return split_pairs(text.split(_SEPARATOR))
 
@@ -125,7 +125,7 @@ def stay() -> None:
 
 def say(text: str) -> None:
     """Print lines; whatever they hold does nothing to a terminal."""
-    from crashbo.studies.values import visible
+    from crashbo.store.values import visible
 
     typer.echo("\n".join(visible(line) for line in text.split("\n")))
 

@@ -8,8 +8,8 @@ from crashbo.cli.options import ByOption, JsonOption, KeyOption, StorageOption, 
 from crashbo.errors import InputError
 
 if TYPE_CHECKING:
-    from crashbo.outcome import Outcome
-    from crashbo.studies.study import Study
+    from crashbo.problem.outcome import Outcome
+    from crashbo.store.study import Study
 
 NumberArgument = Annotated[int, typer.Argument(metavar="NUMBER", min=0, max=2**31 - 1, help="Of the trial.")]
 ReasonOption = Annotated[str, typer.Option(help="In words.")]
@@ -20,8 +20,8 @@ ParamsOption = Annotated[
 
 def _open(storage: str | None, study: str | None) -> "Study":
     """Open a study just to write a line."""
-    from crashbo.studies.storage import find_place
-    from crashbo.studies.study import open_study
+    from crashbo.store.storage import find_place
+    from crashbo.store.study import open_study
 
     return open_study(find_place(storage, study), quick=True)
 
@@ -41,9 +41,9 @@ def tell(
     """Record the cost of a trial: `crashbo tell 3 0.73 reach=11.2`; `reach=violated` if that violated its limit."""
     _refuse_options("tell", words)
     opened = _open(storage, study)
-    from crashbo.outcome import check_outcome
-    from crashbo.studies import recording
-    from crashbo.studies.values import parse_constraints, parse_outcome, parse_params, short, split_words
+    from crashbo.problem.outcome import check_outcome
+    from crashbo.store import recording
+    from crashbo.store.values import parse_constraints, parse_outcome, parse_params, short, split_words
 
     plain, point, rest = split_words(opened.definition, words)
     _check_words(plain, point, params, ["NUMBER", "VALUE"], ["VALUE"])
@@ -85,8 +85,8 @@ def crash(
     """Record that a trial crashed: `crashbo crash 3 --reason fell reach=11.2`."""
     _refuse_options("crash", words)
     opened = _open(storage, study)
-    from crashbo.studies import recording
-    from crashbo.studies.values import parse_constraints, parse_params, split_words
+    from crashbo.store import recording
+    from crashbo.store.values import parse_constraints, parse_params, split_words
 
     plain, point, rest = split_words(opened.definition, words)
     _check_words(plain, point, params, ["NUMBER"], [])
@@ -116,7 +116,7 @@ def skip(
     json_output: JsonOption = False,
 ) -> None:
     """Leave a suggestion that nobody will run: nothing is learned from it, and the next one is another."""
-    from crashbo.studies import recording
+    from crashbo.store import recording
 
     recording.skip(_open(storage, study), number, reason, key=key, by=by)
     _say(json_output, {"number": number, "status": "skipped", "reason": reason}, "skipped")
@@ -143,8 +143,8 @@ def correct(
     """Correct a finished trial: `crashbo correct 3 0.7`, or `reach=9` alone, or --crashed, or --transient."""
     _refuse_options("correct", words)
     opened = _open(storage, study)
-    from crashbo.studies import recording
-    from crashbo.studies.values import parse_constraints, parse_outcome, short, split_words
+    from crashbo.store import recording
+    from crashbo.store.values import parse_constraints, parse_outcome, short, split_words
 
     plain, point, rest = split_words(opened.definition, words)
     alone = bool(rest or clear) and len(plain) == 1 and not (crashed or transient)  # constraints; the rest stays
@@ -176,7 +176,7 @@ def delete(
     json_output: JsonOption = False,
 ) -> None:
     """Leave a finished trial out; `crashbo restore` brings it back."""
-    from crashbo.studies import recording
+    from crashbo.store import recording
 
     recording.correct(_open(storage, study), number, status="deleted", reason=reason, by=by)
     _say(json_output, {"number": number, "status": "deleted", "reason": reason}, "deleted")
@@ -190,7 +190,7 @@ def restore(
     json_output: JsonOption = False,
 ) -> None:
     """Bring a deleted trial back."""
-    from crashbo.studies import recording
+    from crashbo.store import recording
 
     recording.correct(_open(storage, study), number, status="restored", by=by)
     _say(json_output, {"number": number, "status": "restored"}, "restored")
@@ -228,7 +228,7 @@ def _check_words(plain: list[str], point: Any, params: bool, asked: list[str], n
 
 
 def _say(json_output: bool, said: dict[str, Any], words: str) -> None:
-    from crashbo.studies.values import visible
+    from crashbo.store.values import visible
 
     if json_output:
         say_stored(to_json(said))

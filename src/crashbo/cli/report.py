@@ -21,15 +21,15 @@ def report(
     json_output: JsonOption = False,
 ) -> None:
     """Write a study as one HTML file that opens anywhere: words, pictures, all trials, how to repeat it."""
-    from crashbo.studies.storage import find_place
-    from crashbo.studies.study import open_study
+    from crashbo.store.storage import find_place
+    from crashbo.store.study import open_study
 
     if name is not None and is_storage(name):
         storage, name = name, None
     opened = open_study(find_place(storage, study or name))
-    from crashbo.plots.views import View
-    from crashbo.report import write_report
-    from crashbo.studies.model import fitted
+    from crashbo.show.report import write_report
+    from crashbo.show.views import View
+    from crashbo.store.model import fitted
 
     optimizer, numbers = fitted(opened)
     pruned = [one.number for one in opened.records() if one.status == "pruned"]

@@ -14,7 +14,7 @@ from crashbo.cli.options import JsonOption
 from crashbo.errors import InputError
 
 if TYPE_CHECKING:
-    from crashbo.reproduce.methods import PaperSettings
+    from crashbo.research.reproduce.methods import PaperSettings
 
 _RUNS, _SEED = 20, 1000  # seeds from 1000 on were never used while developing
 
@@ -131,7 +131,7 @@ class _Asked:
 
     @property
     def paper(self) -> "PaperSettings":
-        from crashbo.reproduce.methods import PaperSettings
+        from crashbo.research.reproduce.methods import PaperSettings
 
         return PaperSettings(self.learned, self.sampler, self.starts)
 
@@ -180,21 +180,21 @@ def _experiment(name: Experiment, asked: _Asked, advance: Progress) -> Found:
 
 
 def _example1() -> Found:
-    from crashbo.reproduce.example1 import example1
+    from crashbo.research.reproduce.example1 import example1
 
     result = example1()
     return result.summary(), result.words(), result.draw
 
 
 def _cases(asked: _Asked) -> Found:
-    from crashbo.reproduce.cases import make_case
-    from crashbo.reproduce.methods import methods_of
+    from crashbo.research.reproduce.cases import make_case
+    from crashbo.research.reproduce.methods import methods_of
 
     strategies = [one for one in methods_of(asked.strategy) if one != "random"]
     cases = [[make_case(number, seed=asked.seed, strategy=one) for number in (1, 2, 3, 4)] for one in strategies]
 
     def draw(folder: Path) -> list[Path]:
-        from crashbo.reproduce.figures import draw_cases
+        from crashbo.research.reproduce.figures import draw_cases
 
         return [path for group in cases for path in draw_cases(group, folder)]
 
@@ -205,8 +205,8 @@ def _cases(asked: _Asked) -> Found:
 
 def _simulations(name: Experiment, asked: _Asked, advance: Progress) -> Found:
     """Run one simulation, or all of them for the statistical comparison."""
-    from crashbo.reproduce.simulations import SIMULATIONS
-    from crashbo.reproduce.simulations import reproduce as simulate
+    from crashbo.research.reproduce.simulations import SIMULATIONS
+    from crashbo.research.reproduce.simulations import reproduce as simulate
 
     every = name is Experiment.statistics
     reports = [
@@ -215,7 +215,7 @@ def _simulations(name: Experiment, asked: _Asked, advance: Progress) -> Found:
     ]
 
     def draw(folder: Path) -> list[Path]:
-        from crashbo.reproduce.figures import draw_report, draw_statistics
+        from crashbo.research.reproduce.figures import draw_report, draw_statistics
 
         return draw_statistics(reports, folder) if every else draw_report(reports[0], folder, paper=asked.paper)
 
@@ -226,12 +226,12 @@ def _simulations(name: Experiment, asked: _Asked, advance: Progress) -> Found:
 
 
 def _robot(name: Experiment, asked: _Asked, advance: Progress) -> Found:
-    from crashbo.reproduce.robot import reproduce_robot
+    from crashbo.research.reproduce.robot import reproduce_robot
 
     report = reproduce_robot(name.value, **asked.shared, paper=asked.paper, progress=advance)
 
     def draw(folder: Path) -> list[Path]:
-        from crashbo.reproduce.robot_figures import draw_robot
+        from crashbo.research.reproduce.robot_figures import draw_robot
 
         return draw_robot(report, folder, paper=asked.paper)
 
@@ -239,12 +239,12 @@ def _robot(name: Experiment, asked: _Asked, advance: Progress) -> Found:
 
 
 def _penalties(asked: _Asked, advance: Progress) -> Found:
-    from crashbo.reproduce.penalties import reproduce_penalties
+    from crashbo.research.reproduce.penalties import reproduce_penalties
 
     report = reproduce_penalties(**asked.shared, paper=asked.paper, progress=advance)
 
     def draw(folder: Path) -> list[Path]:
-        from crashbo.reproduce.robot_figures import draw_penalties
+        from crashbo.research.reproduce.robot_figures import draw_penalties
 
         return draw_penalties(report, folder)
 
@@ -252,8 +252,8 @@ def _penalties(asked: _Asked, advance: Progress) -> Found:
 
 
 def _all_crash(asked: _Asked, advance: Progress) -> Found:
-    from crashbo.reproduce.methods import METHODS
-    from crashbo.reproduce.simulations import reproduce_all_crash
+    from crashbo.research.reproduce.methods import METHODS
+    from crashbo.research.reproduce.simulations import reproduce_all_crash
 
     found = reproduce_all_crash(**asked.shared, progress=advance)
     counts = "; ".join(

@@ -32,10 +32,10 @@ from crashbo.cli.studies import MaximizeOption, SeedChoice, SpaceOption, define
 from crashbo.errors import InputError
 
 if TYPE_CHECKING:
-    from crashbo.studies.asking import Asked
-    from crashbo.studies.definition import Definition
-    from crashbo.studies.programs import Ending
-    from crashbo.studies.study import Study
+    from crashbo.store.asking import Asked
+    from crashbo.store.definition import Definition
+    from crashbo.store.programs import Ending
+    from crashbo.store.study import Study
 
 _INTERRUPTED = 130
 
@@ -82,8 +82,8 @@ def run(
         _check_names(command, definition)
     opened = _open_patiently(storage, study, definition)
     _check_names(command, opened.definition)
-    from crashbo.studies.programs import Program
-    from crashbo.studies.running import Runner
+    from crashbo.store.programs import Program
+    from crashbo.store.running import Runner
 
     program = Program(tuple(command), timeout, codes, logs)
     with _display(opened, trials) as display:
@@ -97,7 +97,7 @@ def run(
 
 def _check_names(command: list[str], definition: "Definition") -> None:
     """Let a wrong placeholder show before anything is made or run."""
-    from crashbo.studies.programs import fill
+    from crashbo.store.programs import fill
 
     fill(command, definition, dict.fromkeys(definition.space), 0)
 
@@ -112,8 +112,8 @@ def _codes(text: str) -> frozenset[int]:
 
 def _open_patiently(storage: str | None, name: str | None, definition: "Definition | None") -> "Study":
     """Open or make the study; a server that is away is waited for, as during the run."""
-    from crashbo.studies.patience import Patience
-    from crashbo.studies.storage import StudyError, find_place
+    from crashbo.store.patience import Patience
+    from crashbo.store.storage import StudyError, find_place
 
     place = find_place(storage, name)
     if place.file is not None:
@@ -130,8 +130,8 @@ def _open_patiently(storage: str | None, name: str | None, definition: "Definiti
 
 def _open_or_make(storage: str | None, name: str | None, definition: "Definition | None") -> "Study":
     """Open the study; make it if it is missing and the options say what it is about."""
-    from crashbo.studies.storage import StudyError, find_place
-    from crashbo.studies.study import create_study, open_study, study_exists
+    from crashbo.store.storage import StudyError, find_place
+    from crashbo.store.study import create_study, open_study, study_exists
 
     place = find_place(storage, name)
     if definition is not None and not study_exists(place):
@@ -142,7 +142,7 @@ def _open_or_make(storage: str | None, name: str | None, definition: "Definition
                 raise
     opened = open_study(place)
     if definition is not None and definition != opened.definition:
-        from crashbo.studies.words import differences
+        from crashbo.store.words import differences
 
         raise StudyError(
             f"The study {opened.place.study!r} in {opened.place} differs: "
@@ -175,7 +175,7 @@ class _Display:
     under_way: set[int] = field(default_factory=set)
 
     def notice(self, asked: "Asked", ending: "Ending | None") -> None:
-        from crashbo.studies.values import sentence
+        from crashbo.store.values import sentence
 
         if ending is None:
             self.under_way.add(asked.number)
@@ -187,14 +187,14 @@ class _Display:
 
     def warn(self, line: str) -> None:
         """Print a line; if it cannot be printed the run goes on."""
-        from crashbo.studies.values import visible
+        from crashbo.store.values import visible
 
         with suppress(OSError):
             self.bar.console.print(visible(line), markup=False, soft_wrap=True)
 
     def update(self) -> None:
         """Read the study, which other machines may work on too."""
-        from crashbo.studies.study import best_seen, counts
+        from crashbo.store.study import best_seen, counts
 
         records = self.study.records()
         tally = counts(self.study.definition, records)
@@ -232,13 +232,13 @@ def _outcome(ending: "Ending") -> str:
 def _conclude(study: "Study", json_output: bool, interrupted: bool) -> None:
     """Say where the study stands."""
     from crashbo.cli.tables import best_words
-    from crashbo.studies.study import best_seen, counts
+    from crashbo.store.study import best_seen, counts
 
     records = study.records()
     tally = counts(study.definition, records)
     outlook = None
     if tally["finished"] + tally["crashed"] and not interrupted:
-        from crashbo.studies.model import look
+        from crashbo.store.model import look
 
         outlook = look(study)
     seen = best_seen(study.definition, records)

@@ -28,11 +28,11 @@ from crashbo.cli.options import (
     split_values,
 )
 from crashbo.errors import InputError
-from crashbo.studies.durable import check_writable, write_whole
+from crashbo.problem.durable import check_writable, write_whole
 
 if TYPE_CHECKING:
-    from crashbo.studies.definition import Definition
-    from crashbo.studies.study import Study
+    from crashbo.store.definition import Definition
+    from crashbo.store.study import Study
 
 SpaceOption = Annotated[Path | None, typer.Option("--space", help="A YAML or JSON file with the parameters.")]
 MaximizeOption = Annotated[bool, typer.Option("--maximize", help="More is better.")]
@@ -64,11 +64,11 @@ def new(
     if definition is None:
         raise InputError("`space` must have a parameter; got none. Say --float NAME LOW HIGH or --space FILE.")
     from crashbo.cli.tables import define_words
-    from crashbo.studies.files import to_file
-    from crashbo.studies.recording import enqueue
-    from crashbo.studies.storage import find_place, foreign_tables
-    from crashbo.studies.study import create_study
-    from crashbo.studies.values import parse_params
+    from crashbo.store.files import to_file
+    from crashbo.store.recording import enqueue
+    from crashbo.store.storage import find_place, foreign_tables
+    from crashbo.store.study import create_study
+    from crashbo.store.values import parse_params
 
     points = [parse_params(definition, split_point(text)) for text in first or []]
     place = find_place(storage, study)
@@ -99,8 +99,8 @@ def define(
     strategy: str | None = None,
 ) -> "Definition | None":
     """Return what the options and the file say together; None if they name no parameter."""
-    from crashbo.studies.files import make_definition, read_definition
-    from crashbo.studies.values import split_pairs
+    from crashbo.store.files import make_definition, read_definition
+    from crashbo.store.values import split_pairs
 
     found: dict[str, Any] = read_definition(space) if space else {"parameters": {}}
     parameters: dict[str, Any] = dict(found["parameters"])
@@ -126,7 +126,7 @@ def entries(
     floats: list[str] | None, logs: list[str] | None, ints: list[str] | None, choices: list[str] | None
 ) -> list[tuple[str, dict[str, Any]]]:
     """Parameters given as options, as a file would have them."""
-    from crashbo.studies.values import parse_number
+    from crashbo.store.values import parse_number
 
     entries: list[tuple[str, dict[str, Any]]] = []
     for option, texts, more in (
@@ -144,15 +144,15 @@ def entries(
 
 
 def _limits(constraints: list[str]) -> dict[str, float | None]:
-    from crashbo.studies.values import parse_number
+    from crashbo.store.values import parse_number
 
     parts = [text.partition("=") for text in constraints]
     return {name: parse_number(name, limit) if sign else None for name, sign, limit in parts}
 
 
 def _open(storage: str | None, study: str | None) -> "Study":
-    from crashbo.studies.storage import find_place
-    from crashbo.studies.study import open_study
+    from crashbo.store.storage import find_place
+    from crashbo.store.study import open_study
 
     return open_study(find_place(storage, study), quick=True)
 
@@ -166,7 +166,7 @@ def ask(
     """Suggest what to try next, and say why."""
     opened = _open(storage, study)
     from crashbo.cli.tables import asked_words
-    from crashbo.studies.asking import ask as suggest
+    from crashbo.store.asking import ask as suggest
 
     found = []
     for _ in range(n):
@@ -201,14 +201,14 @@ def status(
     """Show the trials, the learned limits and the best guess."""
     opened = _open(storage, study)
     from crashbo.cli.tables import print_status
-    from crashbo.studies.study import best_seen, counts
-    from crashbo.studies.transfer import export_json
+    from crashbo.store.study import best_seen, counts
+    from crashbo.store.transfer import export_json
 
     records = opened.records()
     tally = counts(opened.definition, records)
     outlook = None
     if model and tally["finished"] + tally["crashed"] + tally["pruned"]:
-        from crashbo.studies.model import look
+        from crashbo.store.model import look
 
         outlook = look(opened)
     if not json_output:
@@ -235,8 +235,8 @@ def best(storage: StorageOption = None, study: StudyOption = None, json_output: 
     """Print the model's best guess, and the best trial beside it."""
     opened = _open(storage, study)
     from crashbo.cli.tables import best_words
-    from crashbo.studies.model import look
-    from crashbo.studies.study import best_seen
+    from crashbo.store.model import look
+    from crashbo.store.study import best_seen
 
     outlook = look(opened)
     seen = best_seen(opened.definition, opened.records())
@@ -256,8 +256,8 @@ def show(
     """Show one trial: params, outcome, why it was suggested, and every correction."""
     opened = _open(storage, study)
     from crashbo.cli.tables import trial_words
-    from crashbo.studies.recording import history
-    from crashbo.studies.transfer import trial_json
+    from crashbo.store.recording import history
+    from crashbo.store.transfer import trial_json
 
     trial = opened.trial(number)
     record = next(one for one in opened.records() if one.number == number)
@@ -279,7 +279,7 @@ def import_(
 ) -> None:
     """Add earlier trials from a CSV file, or from an export as JSON; an empty objective, or nan, is a crash."""
     opened = _open(storage, study)
-    from crashbo.studies.importing import import_file
+    from crashbo.store.importing import import_file
 
     done = import_file(opened, file, again=again)
     if json_output:
@@ -312,7 +312,7 @@ def export(
     if file is not None:
         check_writable("file", file)
     opened = _open(storage, study)
-    from crashbo.studies.transfer import export_csv, export_json
+    from crashbo.store.transfer import export_csv, export_json
 
     whole = json_output if file is None else file.suffix == ".json"
     text = json.dumps(export_json(opened), indent=2) + "\n" if whole else export_csv(opened, raw=raw)

@@ -4,16 +4,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from crashbo.integrations.optuna.records import Record
-from crashbo.studies.definition import Definition
-from crashbo.studies.plain import extra_names
-from crashbo.studies.study import Study, best_seen, counts
-from crashbo.studies.values import sentence, short, visible
-from crashbo.studies.words import range_words
+from crashbo.adapters.optuna.records import Record
+from crashbo.store.definition import Definition
+from crashbo.store.plain import extra_names
+from crashbo.store.study import Study, best_seen, counts
+from crashbo.store.values import sentence, short, visible
+from crashbo.store.words import range_words
 
 if TYPE_CHECKING:
-    from crashbo.studies.asking import Asked
-    from crashbo.studies.model import Outlook
+    from crashbo.store.asking import Asked
+    from crashbo.store.model import Outlook
 
 _STYLES = {"finished": "", "crashed": "red", "pending": "cyan", "pruned": "dim", "ignored": "dim"}
 
@@ -56,7 +56,7 @@ def asked_words(definition: Definition, asked: "Asked") -> str:
 
 def best_words(definition: Definition, outlook: "Outlook", seen: Record | None) -> str:
     """The best guess, the limits, what crashes have to do with the objective, and the best trial, in words."""
-    from crashbo.strategies.words import describe_limit
+    from crashbo.model.words import describe_limit
 
     guess = outlook.best
     unit = definition.units.get("objective", "")

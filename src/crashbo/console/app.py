@@ -17,15 +17,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from crashbo.adapters.optuna.correcting import OutdatedError
 from crashbo.console.desk import TakenError
 from crashbo.console.forms import NAME_LIMIT, Form, FormError
 from crashbo.console.hub import Hub
 from crashbo.console.model import ModelError
 from crashbo.console.security import BODY_LIMIT, TOO_MANY, Guard, Policy, client_of
 from crashbo.errors import CrashBOError, InputError
-from crashbo.integrations.optuna.correcting import OutdatedError
-from crashbo.studies.storage import StudyError
-from crashbo.studies.transfer import export_csv
+from crashbo.store.storage import StudyError
+from crashbo.store.transfer import export_csv
 
 SCRIPTS = ("app", "api", "dom", "space", "next", "running", "trials", "charts", "map")
 _FILES = {

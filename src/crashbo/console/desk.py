@@ -10,19 +10,19 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
+from crashbo.adapters.optuna.correcting import Correction, amend
+from crashbo.adapters.optuna.internals import trial_id
+from crashbo.adapters.optuna.records import RETRY_OF, SKIPPED
+from crashbo.adapters.optuna.transactions import CREATED, Beginning, Ending, new_key, writer
 from crashbo.console.forms import NAME_LIMIT, REASON_LIMIT, Form
 from crashbo.console.snapshot import BY, EXPECTED, Reader, find_row
 from crashbo.errors import CrashBOError, InputError
-from crashbo.integrations.optuna.correcting import Correction, amend
-from crashbo.integrations.optuna.internals import trial_id
-from crashbo.integrations.optuna.records import RETRY_OF, SKIPPED
-from crashbo.integrations.optuna.transactions import CREATED, Beginning, Ending, new_key, writer
-from crashbo.outcome import CRASHED, Outcome, check_outcome
-from crashbo.space import Space
-from crashbo.studies import recording
-from crashbo.studies.storage import StudyError
-from crashbo.studies.study import Study
-from crashbo.studies.workers import is_gone, mark_of
+from crashbo.problem.outcome import CRASHED, Outcome, check_outcome
+from crashbo.problem.space import Space
+from crashbo.store import recording
+from crashbo.store.storage import StudyError
+from crashbo.store.study import Study
+from crashbo.store.workers import is_gone, mark_of
 
 _NEAR = 0.01  # of the unit cube, in every coordinate: the same experiment
 _ASKING = 60.0  # seconds after which a trial without params is not waited for

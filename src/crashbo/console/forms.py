@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crashbo.errors import CrashBOError, InputError
-from crashbo.outcome import LARGEST, VIOLATED
-from crashbo.parameters import Categorical, Float, Int, Parameter
-from crashbo.studies.definition import Definition
+from crashbo.problem.outcome import LARGEST, VIOLATED
+from crashbo.problem.parameters import Categorical, Float, Int, Parameter
+from crashbo.store.definition import Definition
 
 REASON_LIMIT, NAME_LIMIT = 1000, 60  # characters
 _TEXT_LIMIT = 400  # of a number or a choice
@@ -89,7 +89,7 @@ class Form:
         return value
 
     def objective(self) -> float:
-        """The cost; one that is none (NaN, infinite, beyond 1e100) is a crash, see `crashbo.outcome`."""
+        """The cost; one that is none (NaN, infinite, beyond 1e100) is a crash, see `crashbo.problem.outcome`."""
         empty = "Enter the cost. If it crashed, press CRASHED."
         return self._float("objective", self._body.get("objective"), empty, finite=False)
 

@@ -15,7 +15,7 @@ from crashbo.console.model import Model
 from crashbo.console.snapshot import Reader, Snapshot, best_trial, describe
 from crashbo.console.words import why
 from crashbo.errors import CrashBOError
-from crashbo.studies.study import Study
+from crashbo.store.study import Study
 
 BUSY_SECONDS, IDLE_SECONDS = 0.4, 2.0  # between looks at the storage: while someone watches, and while nobody does
 _AGAIN_SECONDS = 20.0  # before a model that gave up is asked again

@@ -11,7 +11,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any, Protocol
 
 from crashbo.errors import CrashBOError
-from crashbo.studies.storage import Place
+from crashbo.store.storage import Place
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds before a process that died is started again
 

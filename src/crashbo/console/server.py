@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import uvicorn
+from starlette.applications import Starlette
 
 from crashbo.console.app import make_app
 from crashbo.console.doors import Door
@@ -18,7 +19,7 @@ from crashbo.console.hub import Hub
 from crashbo.console.model import Model, ModelProcess
 from crashbo.console.security import Policy, is_loopback, make_policy
 from crashbo.errors import InputError
-from crashbo.studies.study import Study
+from crashbo.store.study import Study
 
 _HEADER_LIMIT = 16 * 1024  # bytes
 
@@ -111,14 +112,22 @@ def serving(study: Study, address: Address | None = None, *, model: Model | None
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready."""
+    """Says when it is ready, and ends the streams of open pages before it waits for answers under way."""
 
     ready: Callable[[], None] = staticmethod(lambda: None)
+
+    def __init__(self, app: Starlette, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._app = app
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if not self.should_exit:
             self.ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._app.state.stopping.set()
+        await super().shutdown(sockets)
 
 
 def _server(study: Study, address: Address, port: int, model: Model | None) -> tuple[_Server, Policy]:
@@ -128,8 +137,9 @@ def _server(study: Study, address: Address, port: int, model: Model | None) -> t
     _check_certificate(address)
     hub = Hub(study, model or ModelProcess(study.place))
     logging.getLogger("crashbo.console").setLevel(logging.INFO)
+    app = make_app(hub, policy)
     config = uvicorn.Config(
-        make_app(hub, policy),
+        app,
         log_level="critical",
         access_log=False,
         server_header=False,
@@ -144,7 +154,7 @@ def _server(study: Study, address: Address, port: int, model: Model | None) -> t
         h11_max_incomplete_event_size=_HEADER_LIMIT,
         timeout_graceful_shutdown=3,
     )
-    return _Server(config), policy
+    return _Server(app, config), policy
 
 
 def _check_certificate(address: Address) -> None:

@@ -9,15 +9,15 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
+from crashbo.adapters.optuna import records
+from crashbo.adapters.optuna.correcting import first_recorded
+from crashbo.adapters.optuna.internals import study_attributes
+from crashbo.adapters.optuna.records import SKIPPED, Record
 from crashbo.console.words import why
-from crashbo.integrations.optuna import records
-from crashbo.integrations.optuna.correcting import first_recorded
-from crashbo.integrations.optuna.internals import study_attributes
-from crashbo.integrations.optuna.records import SKIPPED, Record
-from crashbo.parameters import Categorical, Int, Parameter
-from crashbo.studies.definition import UNITS, Definition, marks_in
-from crashbo.studies.study import Study, as_defined, best_seen, counts
-from crashbo.studies.workers import WORKER
+from crashbo.problem.parameters import Categorical, Int, Parameter
+from crashbo.store.definition import UNITS, Definition, marks_in
+from crashbo.store.study import Study, as_defined, best_seen, counts
+from crashbo.store.workers import WORKER
 
 BY, EXPECTED = "crashbo:by", "crashbo:expected"  # user attributes of a trial
 _ATTEMPTS = 5  # to read a study that others are writing to

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.adapters.optuna.records import worth_another_try
 from crashbo.console.snapshot import Reader, Snapshot
 from crashbo.errors import InputError, NumericalError
-from crashbo.history import OBJECTIVE
-from crashbo.integrations.optuna.records import worth_another_try
+from crashbo.model.words import describe_places
 from crashbo.optimizer import Optimizer
-from crashbo.plots.views import View
-from crashbo.space import Space
-from crashbo.strategies.words import describe_places
-from crashbo.studies.asking import use_sampler
-from crashbo.studies.study import Study
-from crashbo.suggestion import Reason, Suggestion
+from crashbo.problem.history import OBJECTIVE
+from crashbo.problem.space import Space
+from crashbo.problem.suggestion import Reason, Suggestion
+from crashbo.show.views import View
+from crashbo.store.asking import use_sampler
+from crashbo.store.study import Study
 
 CELLS, STEPS = 41, 101  # of a map along each axis, of a line
 _SKIPS = 20  # how many skipped suggestions are kept away from

@@ -36,8 +36,8 @@ def _listen(source: TextIO, inbox: "queue.SimpleQueue[dict[str, Any]]") -> None:
 def _thinker(place: dict[str, str]) -> Any:
     from crashbo.console.snapshot import Reader
     from crashbo.console.thinking import Thinker
-    from crashbo.studies.storage import Place
-    from crashbo.studies.study import open_study
+    from crashbo.store.storage import Place
+    from crashbo.store.study import open_study
 
     study = open_study(Place(place["url"], place["study"]))
     return Thinker(study, Reader(study))

@@ -1,0 +1,85 @@
+"""From the records of a study to a `crashbo.Optimizer` that knows them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from crashbo.adapters.optuna.outputs import outputs_of
+from crashbo.adapters.optuna.records import Record
+from crashbo.adapters.optuna.space import Translation
+from crashbo.errors import InputError
+from crashbo.optimizer import Optimizer
+from crashbo.problem.history import Settings
+from crashbo.problem.outcome import Constraint, Trial
+from crashbo.problem.stored import options_from_json, strategy_in
+from crashbo.problem.suggestion import Reason, Suggestion
+
+CONSTRAINTS, SETTINGS = "crashbo:constraints", "crashbo:settings"  # a study's user attributes
+
+
+def settings_in(attributes: Mapping[str, Any]) -> Settings:
+    """Return the settings that `crashbo new` wrote among a study's attributes, also that of version 0.1.
+
+    Raises:
+        InputError: if it did not.
+    """
+    try:
+        found = attributes[SETTINGS]
+        constraints = [Constraint(**one) for one in attributes.get(CONSTRAINTS, [])]
+        options = options_from_json(found.get("options") or {})
+        strategy, acquisition = strategy_in(found)
+        return Settings.check(
+            constraints, strategy=strategy, acquisition=acquisition, seed=found.get("seed", 0), options=options
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"`study` must be made by `crashbo new`; its settings cannot be read ({error!r}). "
+            "Otherwise write CrashBOSampler(...) with your own settings."
+        ) from error
+
+
+def make_optimizer(
+    records: Sequence[Record],
+    translation: Translation,
+    settings: Settings,
+    *,
+    maximize: bool,
+    number: int,
+) -> Optimizer:
+    """Return the optimizer that has seen the records and is about to suggest trial `number`.
+
+    Finished, crashed, pruned and pending records that lie in the space count, in the order of their numbers.
+    """
+    outputs = outputs_of(records, settings.constraints)
+    optimizer = Optimizer(
+        translation.space,
+        **vars(settings) | {"constraints": outputs.all, "direction": "maximize" if maximize else "minimize"},
+    )
+    placed = [(record, place(record, translation)) for record in records]
+    trials = [
+        Trial(record.number, params, _cost(record), outputs.seen(record), record.reason)
+        for record, params in placed
+        if params is not None and record.teaches
+    ]
+    pending = [
+        Suggestion(params, record.number, Reason("given"))
+        for record, params in placed
+        if params is not None and record.status == "pending" and record.number != number
+    ]
+    return Optimizer.restore(replace(optimizer.saved, trials=tuple(trials), pending=tuple(pending), asked=number))
+
+
+def _cost(record: Record) -> float | None:
+    """Its cost, or what it is thought to be; None for a crash."""
+    return record.estimate if record.status == "pruned" else record.objective
+
+
+def place(record: Record, translation: Translation) -> dict[str, Any] | None:
+    """Return where a record lies in CrashBO's space, None if nowhere.
+
+    Params not asked for yet are as suggested; those a crash came before are filled in.
+    """
+    known = translation.unpack(record.suggestion) | dict(record.params)
+    if record.status == "crashed" and any(name in known for name in translation.distributions):
+        known = translation.fill(known, record.number)
+    return translation.inward(known)

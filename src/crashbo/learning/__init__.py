@@ -1,1 +1,0 @@
-"""Learning hyperparameters: priors, the most probable ones, and weighted sets of them."""

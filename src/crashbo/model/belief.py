@@ -1,0 +1,306 @@
+"""Models of all outputs, averaged over their hyperparameters."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import compress
+from typing import Any, Generic, Self, TypeVar, Unpack
+
+import numpy as np
+from scipy.special import ndtr
+
+from crashbo.errors import InputError
+from crashbo.model.average import ModelSet, learning_size, loosened, sites_by_place, start_at
+from crashbo.model.block import Block
+from crashbo.model.ep import Effort
+from crashbo.model.inference import infer
+from crashbo.model.memory import Memory
+from crashbo.model.moments import Moments, log_held
+from crashbo.model.prediction import Prediction, Predictor
+from crashbo.model.reasons import Reasons
+from crashbo.model.surrogate import Limit, Place, Relation
+from crashbo.model.warp import Warp
+from crashbo.problem.arrays import Array, Bools
+from crashbo.problem.history import OBJECTIVE, History
+
+_Learned = TypeVar("_Learned")
+AnyOutput = TypeVar("AnyOutput", bound="Output")
+RELATED = 0.4  # correlation from which on crashes count as related to the cost
+_RANDOM = 0.1  # lapse rate from which on crashes count as random
+
+
+@dataclass(frozen=True)
+class Output:
+    """The models of one output, and which margins it has."""
+
+    models: ModelSet
+    reasons: Reasons = field(default_factory=Reasons)
+
+    @property
+    def weights(self) -> Array:
+        return self.models.weights
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        return Predictor(self.models.posterior)
+
+    @property
+    def thresholds(self) -> Array:
+        """`b x margins x 1`."""
+        return self.models.posterior.at.threshold[:, 1:, None]
+
+    @property
+    def not_lapsed(self) -> Array:
+        """`b x 1`, probability that nothing strikes at random: every margin may lapse."""
+        return (1 - self.models.posterior.at.lapse[:, None]) ** max(self.models.block.margins, 1)
+
+    def moments(self, X: Array) -> tuple[Array, Array]:
+        """Mean and standard deviation of the value at `p x d`, in its own units: moments of the mixture."""
+        q = self.predictor(X)
+        means, deviations = _unwarped(self.models.warps, q.mean[:, 0], np.sqrt(q.variance[:, 0]))
+        mean = self.weights @ means
+        return mean, np.sqrt(self.weights @ (np.square(deviations) + np.square(means - mean)))
+
+    def log_held(self, q: Prediction) -> Array:
+        """Log probability that every margin is within its limit, `b x p`, lapses aside."""
+        return log_held(Moments.of(q), self.thresholds)
+
+    def success(self, X: Array, *, lapsing: bool = True) -> Array:
+        """Probability of success at `p x d`; without lapses, of what the place decides."""
+        if not self.models.block.margins:
+            return np.ones(len(X))
+        held = np.exp(self.log_held(self.predictor(X)))
+        return np.asarray(self.weights @ (held * self.not_lapsed if lapsing else held))
+
+    def noise_share(self) -> float:
+        """Standard deviation of the noise, relative to the spread of the values."""
+        return float(self.weights @ np.sqrt(self.models.posterior.at.noise[:, 0]))
+
+    def limit(self) -> Limit | None:
+        """The most probable limit of the value, where it has one: of the models in which crashes are high values."""
+        block = self.models.block
+        if block.threshold is not None:
+            return Limit(block.threshold)
+        if not len(block.above) or not len(block.values):
+            return None
+        models = loosened(self.models) if block.self_limited else self.models
+        related = models.correlation[:, 0] > RELATED
+        share = float(models.weights[related].sum())
+        if share < 0.5:
+            return None
+        mixing, (means, spreads) = models.posterior.at.mixing[related], models.limits()
+        scale = mixing[:, 0, 0] / mixing[:, 1, 0]
+        z, spread = scale * means[related, 0], scale * spreads[related, 0]
+        values, deviations = _unwarped(compress(models.warps, related), z, spread)
+        least = float(block.values.max()) if block.self_limited else -math.inf  # no limit lies below a value that held
+        return _limit_of_mixture(values, deviations, models.weights[related] / share, least)
+
+    def believing(self, X: Array) -> Self:
+        """These models with points under way that end as expected: with the mean, or with the likelier label."""
+        held = np.exp(self.weights @ self.log_held(self.predictor(X))) >= 0.5
+        return self._assuming(X, held, tolerance=1e-3, max_sweeps=60)
+
+    def _assuming(self, X: Array, held: Bools, *, labelled: bool = True, **effort: Unpack[Effort]) -> Self:
+        """These models with more points, where the value is its mean if it held; also with labels or without."""
+        if not len(X):
+            return self
+        models, block = self.models, self.models.block
+        new = len(block.X) + np.arange(len(X))
+        below, above = (new[held], new[~held]) if labelled else (new[:0], new[:0])
+        grown = replace(
+            block,
+            X=np.concatenate([block.X, X]),
+            value_point=np.concatenate([block.value_point, new[held]]),
+            below=np.concatenate([block.below, below]),
+            above=np.concatenate([block.above, above]),
+            above_margin=np.concatenate([block.above_margin, np.zeros_like(above)]),
+        )
+        values = np.stack([warp(block.values) for warp in models.warps])
+        rows = grown.rows(np.concatenate([values, self.predictor(X).mean[:, 0, held]], -1))
+        effort["start"] = start_at(rows, sites_by_place(models.posterior))
+        return replace(self, models=replace(models, posterior=infer(rows, models.posterior.at, **effort)))
+
+
+def _unwarped(warps: Iterable[Warp], means: Array, deviations: Array) -> tuple[Array, Array]:
+    """Means and standard deviations under each of `b` models, `b x ...`, in the value's own units."""
+    each = [warp.undo_moments(mean, spread) for warp, mean, spread in zip(warps, means, deviations, strict=True)]
+    values, spreads = zip(*each, strict=True)
+    return np.stack(values), np.stack(spreads)
+
+
+def _limit_of_mixture(means: Array, deviations: Array, weights: Array, least: float) -> Limit:
+    """A limit whose density is a mixture of `b` Gaussians, no less than `least`.
+
+    The mode is found between their means, to one part in a thousand, quantiles to a twentieth of the deviations.
+    """
+    grid = np.linspace(means.min(), means.max(), 1001)
+    wide = np.maximum(deviations, max(grid[1] - grid[0], 1e-300))[:, None]
+    density = weights @ (np.exp(-0.5 * np.square((grid - means[:, None]) / wide)) / wide)
+    mode = float(grid[density.argmax()])
+    grid = np.unique(means + np.linspace(-5.0, 5.0, 201)[:, None] * deviations)
+    below = weights @ ndtr((grid - means[:, None]) / np.maximum(deviations, 1e-300)[:, None])
+    lowest, low, high, highest = np.interp((0.025, 0.16, 0.84, 0.975), below, grid).tolist()
+    return Limit(max(mode, least), (high - low) / 2, (max(lowest, least), max(highest, least)))
+
+
+@dataclass(frozen=True)
+class Averaged(Generic[AnyOutput]):
+    """Models of all outputs; see `Surrogate`."""
+
+    objective: AnyOutput  # cost and crash margins
+    constraints: Mapping[str, AnyOutput]  # each with its own limit
+
+    @property
+    def any_cost(self) -> bool:
+        return len(self.objective.models.block.values) > 0
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (OBJECTIVE, *self.constraints)
+
+    def _of(self, output: str) -> AnyOutput:
+        if output not in self.outputs:
+            raise InputError(f"`output` must be one of {', '.join(map(repr, self.outputs))}; got {output!r}.")
+        return self.objective if output == OBJECTIVE else self.constraints[output]
+
+    def moments(self, X: Array, output: str = OBJECTIVE) -> tuple[Array, Array]:
+        return self._of(output).moments(X)
+
+    def success(self, X: Array, output: str | None = None) -> Array:
+        if output is not None:
+            return self._of(output).success(X)
+        return self.objective.success(X) * self.constraints_hold(X)
+
+    def placed_success(self, X: Array) -> Array:
+        """Success probability at `p x d` with random crashes left aside, which no choice of the point avoids."""
+        return self.objective.success(X, lapsing=False) * self.constraints_hold(X)
+
+    def constraints_hold(self, X: Array) -> Array:
+        """Probability that all constraints hold at `p x d`."""
+        each = [one.success(X, lapsing=False) for one in self.constraints.values()]
+        return np.prod([np.ones(len(X)), *each], 0)
+
+    @property
+    def limits(self) -> dict[str, Limit]:
+        found = {name: self._of(name).limit() for name in self.outputs}
+        return {name: limit for name, limit in found.items() if limit is not None}
+
+    @property
+    def relation(self) -> Relation | None:
+        crashes = self.objective.models.block.above_margin
+        return self._relation(int(np.bincount(crashes).argmax())) if self.any_cost and len(crashes) else None
+
+    def _relation(self, margin: int) -> Relation:
+        models = self.objective.models
+        weights, rho, lapse = models.weights, models.correlation[:, margin], models.posterior.at.lapse
+        random = lapse >= _RANDOM
+        high, low = ~random & (rho > RELATED), ~random & (rho < -RELATED)
+        kinds = (high, ~(random | high | low), low, random)
+        is_high, unrelated, is_low, is_random = (float(weights[kind].sum()) for kind in kinds)
+        rate = float(weights[random] @ lapse[random]) / is_random if is_random else 0.0
+        rarer = min(len(models.block.above), len(models.block.values))
+        return Relation(is_high, unrelated, is_low, is_random, rate, rarer)
+
+    def places(self) -> list[Place]:
+        """Which named reasons have a place of their own, and where: the crash most probably beyond that margin."""
+        output, found = self.objective, list[Place]()
+        block, reasons = output.models.block, output.reasons
+        for margin, name in enumerate(reasons.names):
+            points = block.X[block.above[block.above_margin == margin]]
+            if name and len(points):
+                q = output.predictor(points)
+                z = (output.thresholds[:, margin] - q.mean[:, 1 + margin]) / np.sqrt(q.variance[:, 1 + margin])
+                risk = 1 - output.weights @ ndtr(z)
+                top = int(risk.argmax())
+                found.append(Place(name, len(points), self._relation(margin), points[top], float(risk[top])))
+        return found
+
+    def believing(self, X: Array) -> Self:
+        """These models with points under way that end as expected."""
+        constraints = {name: one.believing(X) for name, one in self.constraints.items()}
+        return replace(self, objective=self.objective.believing(X), constraints=constraints)
+
+
+def output_block(history: History, output: str, *, absorbed: bool) -> Block | None:
+    """The trials of one output, None while nothing was seen of it; `absorbed`: a crash is a high value of the cost."""
+    points, told, threshold = history.points, history.costs, None
+    if output != OBJECTIVE:
+        seen = [i for i, trial in enumerate(history.trials) if output in trial.constraints]
+        points, told = points[seen], [history.trials[i].constraints[output] for i in seen]
+        threshold = next(one.threshold for one in history.constraints if one.name == output)
+    if not told:
+        return None
+    failed = np.array([value is None for value in told])
+    ok, bad = np.flatnonzero(~failed), np.flatnonzero(failed)
+    standard = output == OBJECTIVE and bool(history.constraints) and not len(bad)  # a GP without limits
+    return Block(
+        points,
+        ok,
+        np.array([value for value in told if value is not None]),
+        ok[:0] if standard or threshold is not None else ok,  # a value says more than a label on a known limit
+        bad,
+        np.zeros_like(bad),
+        margins=0 if standard else 1,
+        self_limited=absorbed or output != OBJECTIVE,
+        threshold=threshold,
+        fixed=history.options.fixed.get(output),
+    )
+
+
+class Modelling(ABC, Generic[AnyOutput, _Learned]):
+    """The part of a strategy that models all outputs, a pure function of the trials."""
+
+    def __init__(self) -> None:
+        self._memory = Memory()
+
+    @abstractmethod
+    def _block(self, history: History, output: str) -> Block | None:
+        """The trials of an output; None while nothing was seen of it."""
+
+    @abstractmethod
+    def _kind(self, block: Block) -> object:
+        """Blocks of one kind have the same hyperparameters."""
+
+    @abstractmethod
+    def _learn(self, history: History, output: str, block: Block) -> _Learned:
+        """Hyperparameters, from as many of the first trials as the schedule says, if they are of the kind of all."""
+
+    @abstractmethod
+    def _fit(self, history: History, block: Block, learned: _Learned) -> AnyOutput:
+        """The models, given these."""
+
+    def surrogate(self, history: History) -> Averaged[AnyOutput]:
+        """The models of the objective, and of all constraints of which something was seen."""
+        if not history.trials:
+            raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
+        objective = self._model(history, OBJECTIVE)
+        assert objective is not None
+        found = {one.name: self._model(history, one.name) for one in history.constraints}
+        return Averaged(objective, {name: one for name, one in found.items() if one is not None})
+
+    def _model(self, history: History, output: str) -> AnyOutput | None:
+        block = self._block(history, output)
+        if block is None:
+            return None
+
+        def make() -> AnyOutput:
+            early = history.first(learning_size(len(history.trials)))
+            part = self._block(early, output)
+            if part is None or self._kind(part) != self._kind(block):
+                early, part = history, block
+            learned = self._once("learned", early, output, lambda: self._learn(early, output, part))
+            return self._fit(history, block, learned)
+
+        return self._once("models", history, output, make)
+
+    def _once(self, kind: str, history: History, output: str, make: Callable[[], Any]) -> Any:
+        """What was made of the same trials before, or is made now; this saves time and changes no result."""
+        trials = tuple(
+            (tuple(trial.params.items()), trial.objective, tuple(trial.constraints.items()), trial.reason)
+            for trial in history.trials
+        )
+        settings = history.options.crashes, tuple(sorted(history.options.fixed.items()))
+        key = history.space, history.constraints, history.direction, settings, trials
+        return self._memory.once((kind, output), key, make)

@@ -1,0 +1,1 @@
+"""What is tuned and what was tried: parameters, space, constraints, options, outcomes, histories, state files."""

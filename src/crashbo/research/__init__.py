@@ -1,0 +1,1 @@
+"""The paper's problems, simulations and robot, reproduced; and the demo."""

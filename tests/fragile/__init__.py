@@ -1,0 +1,1 @@
+"""Which tests another processor would decide otherwise: `python -m tests.fragile`, or `make fragile`."""
