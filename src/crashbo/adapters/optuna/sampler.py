@@ -41,9 +41,9 @@ from crashbo.adapters.optuna.space import (
 from crashbo.adapters.optuna.transactions import writer
 from crashbo.errors import InputError, NumericalError
 from crashbo.optimizer import Optimizer
-from crashbo.problem.history import Settings
 from crashbo.problem.options import Options
 from crashbo.problem.outcome import Constraint
+from crashbo.problem.problem import UNKNOWN_SPACE, Problem
 from crashbo.problem.space import Space
 from crashbo.problem.suggestion import Best, Reason, Suggestion
 from crashbo.search.strategy import Strategy
@@ -96,10 +96,13 @@ class CrashBOSampler(BaseSampler):
             raise InputError(f"`prune_as` must be one of {list(PRUNED_CHOICES)}; got {prune_as!r}.")
         if not isinstance(learn_from, bool) and not callable(learn_from):
             raise InputError(f"`learn_from` must be True, False or a function of a FrozenTrial; got {learn_from!r}.")
-        if seed is None:
-            seed = int(np.random.SeedSequence().generate_state(1)[0])
-        self._settings = Settings.check(
-            constraints, strategy=strategy, acquisition=acquisition, seed=seed, options=options
+        self._settings = Problem.of(
+            UNKNOWN_SPACE,
+            constraints=constraints,
+            strategy=strategy,
+            acquisition=acquisition,
+            seed=seed,
+            options=options,
         )
         self._learn_from = learn_from
         self._prune_as = prune_as
@@ -195,7 +198,7 @@ class CrashBOSampler(BaseSampler):
         records: Sequence[Record],
         translation: Translation,
         number: int,
-        settings: Settings | None = None,
+        settings: Problem | None = None,
     ) -> Optimizer:
         maximize = study.direction == StudyDirection.MAXIMIZE
         optimizer = make_optimizer(records, translation, settings or self._settings, maximize=maximize, number=number)
