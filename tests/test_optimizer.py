@@ -374,7 +374,7 @@ def test_json_that_is_no_state_is_refused(tmp_path, text):
 
 def test_a_state_of_version_0_1_goes_on():
     old = Optimizer.load(Path(__file__).parent / "data" / "state-0.1.json")
-    assert (len(old.trials), old.settings.strategy, old.options.risk) == (6, "default", 0.1)
+    assert (len(old.trials), old.problem.strategy, old.options.risk) == (6, "default", 0.1)
     assert old.pending[0].why.mode == "mesco"
     assert old.space.validate(old.ask())
     assert Optimizer.from_json(old.to_json()).trials == old.trials

@@ -1,7 +1,8 @@
 """Outputs shown on pages are those of the code above them: `python docs/site/outputs.py` checks, `--write` renews them.
 
 A block of Python is run; a block of text right after it is what it printed. Blocks of a page share names.
-Numbers with a decimal point may differ a little between machines: by 0.05 or a fifth. Everything else may not.
+Numbers with a decimal point and percentages may differ a little between processors: by 0.05 or a fifth. Everything else
+may not, so a page prints shares where counts of a run may differ, and rounds what it prints.
 """
 
 import argparse

@@ -14,10 +14,11 @@ import crashbo
 from crashbo.errors import InputError
 from crashbo.guard import Jobs
 from crashbo.optimizer import Optimizer
-from crashbo.problem.history import Direction, History
+from crashbo.problem.history import History
 from crashbo.problem.options import OptionKeywords, Options, is_count, require
 from crashbo.problem.outcome import Constraint, Crash, Failure, Trial, is_number, outcome_of
 from crashbo.problem.parameters import native
+from crashbo.problem.problem import Direction
 from crashbo.problem.space import Space
 from crashbo.problem.suggestion import Best
 from crashbo.progress import progress_bar
@@ -279,7 +280,7 @@ def _start(
         from crashbo.problem.state_files import check_writable, resume
 
         check_writable("state", file)
-        known = None if wanted is None else wanted.history
+        known = None if wanted is None else wanted.problem
         if known is not None:
             known.space.to_json()  # refuses a constraint that is a function
         if file.exists():

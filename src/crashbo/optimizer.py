@@ -1,35 +1,35 @@
-"""Ask and tell: the optimizer as a pure function of its settings and what it was told."""
+"""Ask and tell: the optimizer as a pure function of its problem and what it was told."""
 
-import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any, overload
 
 import numpy as np
 
-from crashbo.errors import InputError
 from crashbo.model.surrogate import Limit, Relation, Surrogate
 from crashbo.model.threads import few_threads
 from crashbo.model.words import describe_relation
-from crashbo.problem.history import OBJECTIVE, Direction, History, Settings
-from crashbo.problem.ledger import Ledger
+from crashbo.problem import state_files
+from crashbo.problem.history import UNCHANGED, History
 from crashbo.problem.options import Options, is_count, require
-from crashbo.problem.outcome import Constraint, Trial
+from crashbo.problem.outcome import Constraint, Failure, Outcome, Trial, check_outcome
+from crashbo.problem.problem import Direction, Problem
 from crashbo.problem.space import Space
 from crashbo.problem.suggestion import Best, Reason, Suggestion
 from crashbo.search import make_strategy
+from crashbo.search.answers import best_at, limits_in, only_guess, reason_for
 from crashbo.search.design import initial_count
 from crashbo.search.strategy import Score, Strategy
 
 
-class Optimizer(Ledger):
+class Optimizer:
     """Suggests trials (`ask`), learns from their results (`tell`), and gives the best guess (`best`).
 
-    The same settings, seed and trials give the same suggestions, in any process. Several threads may share one
+    The same problem and trials give the same suggestions, in any process on the same machine with the same versions;
+    another processor rounds differently, and nearly equal points may swap. Several threads may share one
     optimizer: suggestions are made one after the other, so none is made twice, and what is told is recorded at once.
     """
 
@@ -54,31 +54,158 @@ class Optimizer(Ledger):
             direction: "minimize" or "maximize".
             strategy: "default", "paper", or an object of your own (see `crashbo.search.strategy.Strategy`).
             acquisition: for the paper's strategy: "mes", "mesco", or "auto" (mESCO with constraints, mES without).
-            seed: the same seed gives the same suggestions; None: a random seed.
+            seed: the same seed gives the same suggestions on one machine; None: a random seed.
             initial_points: points to suggest first, in this order.
             options: how to search.
         """
-        settings = Settings.check(constraints, direction, strategy, acquisition, seed, options)
-        super().__init__(space if isinstance(space, Space) else Space(space), settings)
+        problem = Problem.of(
+            space,
+            constraints=constraints,
+            direction=direction,
+            strategy=strategy,
+            acquisition=acquisition,
+            seed=seed,
+            options=options,
+        )
+        self._begin(History(problem))
         for point in initial_points:
             self.add_initial_point(point)
-        self.strategy: Strategy = make_strategy(self.settings.strategy)
-        self._asking = threading.Lock()
+
+    def _begin(self, history: History) -> None:
+        """Start from a history, which is replaced under a lock."""
+        self._history = history
+        self._lock, self._asking = threading.RLock(), threading.Lock()
+        self.strategy: Strategy = make_strategy(history.problem.strategy)
+
+    @property
+    def history(self) -> History:
+        """Problem, trials and pending suggestions, frozen: what strategies decide from, and the whole state."""
+        return self._history
 
     @property
     def saved(self) -> History:
         """The whole state, frozen, which is the `history`; `restore` continues exactly from here."""
-        return self.history
+        return self._history
+
+    @property
+    def problem(self) -> Problem:
+        """Everything it was set up with, frozen."""
+        return self._history.problem
+
+    @property
+    def space(self) -> Space:
+        """The parameters."""
+        return self.problem.space
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The declared constraints."""
+        return self.problem.constraints
+
+    @property
+    def direction(self) -> Direction:
+        """Direction of the objective: "minimize" or "maximize"."""
+        return self.problem.direction
+
+    @property
+    def options(self) -> Options:
+        """How to search."""
+        return self.problem.options
+
+    @property
+    def acquisition(self) -> str:
+        """Of the paper's strategy."""
+        return self.problem.acquisition
+
+    @property
+    def seed(self) -> int:
+        """Seed of everything random."""
+        return self.problem.seed
 
     @property
     def sign(self) -> float:
         """1, or -1 if the objective is maximised. Costs are multiplied by it before they are modelled."""
-        return self.history.sign
+        return self.problem.sign
+
+    @property
+    def initial_points(self) -> tuple[Mapping[str, Any], ...]:
+        """Points to suggest first, in this order."""
+        return self._history.initial_points
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All finished trials, in the order told."""
+        return self._history.trials
+
+    @property
+    def pending(self) -> tuple[Suggestion, ...]:
+        """Suggestions that were asked for and not told yet."""
+        return self._history.pending
+
+    @property
+    def errors(self) -> tuple[Failure, ...]:
+        """Suggestions on which the program failed with an error; they stay pending and are not suggested again."""
+        return self._history.failures
 
     @property
     def best_trial(self) -> Trial | None:
         """The best trial that did not fail; None without one. `best` is the guess of the models."""
-        return self.history.best_trial
+        return self._history.best_trial
+
+    # --- tell --------------------------------------------------------------------------------
+
+    def add_initial_point(self, params: Mapping[str, Any]) -> None:
+        """Suggest one more point before the models decide."""
+        with self._lock:
+            self._history = self._history.with_initial_point(params)
+
+    def tell(self, params: Mapping[str, Any], objective: Any, *, reason: str = "", **constraints: Any) -> Trial:
+        """Record the result of a trial; the trial need not come from `ask`.
+
+        Args:
+            params: what was tried: a suggestion, or any params in the space.
+            objective: the cost, or `crashbo.CRASHED`. None, NaN, infinity and numbers beyond 1e100 are crashes too.
+            reason: reason of a crash, in words.
+            constraints: value or `crashbo.VIOLATED` per constraint; may be left out after a crash.
+
+        Raises:
+            InputError: if something is wrong; then nothing is recorded.
+        """
+        return self.record(params, check_outcome(objective, constraints, self.constraints, reason))
+
+    def record(self, params: Mapping[str, Any], outcome: Outcome) -> Trial:
+        """Record a trial whose outcome has been checked already."""
+        with self._lock:
+            self._history = self._history.told(params, outcome)
+            return self._history.trials[-1]
+
+    def correct(
+        self, number: int, objective: Any = UNCHANGED, *, reason: str | None = None, **constraints: Any
+    ) -> Trial:
+        """Correct the result of the trial with this number; what is not given stays as it was.
+
+        The arguments are those of `tell`. If something is wrong, an `InputError` is raised and nothing is changed.
+        """
+        with self._lock:
+            self._history = self._history.corrected(number, objective, constraints, reason)
+            return self._history.trial(number)
+
+    def remove(self, number: int) -> Trial:
+        """Remove a finished trial, as if it had never been told; the others keep their numbers."""
+        with self._lock:
+            removed = self._history.trial(number)
+            self._history = self._history.without_trial(number)
+            return removed
+
+    def forget(self, params: Mapping[str, Any]) -> None:
+        """Withdraw a suggestion that will not be tried."""
+        with self._lock:
+            self._history = self._history.without(self._history.number_out(params))
+
+    def fail(self, params: Mapping[str, Any], error: str) -> None:
+        """Record that the program failed on a suggestion: neither a crash nor a result, and not suggested again."""
+        with self._lock:
+            self._history = self._history.with_error(self._history.number_out(params), str(error))
 
     # --- what the models say -----------------------------------------------------------------
 
@@ -100,7 +227,7 @@ class Optimizer(Ledger):
     def limits(self) -> dict[str, Limit]:
         """The limits of all outputs that have one, each with its standard deviation, in the outputs' own units."""
         history = self.history
-        return _limits(history, self._models(history)) if _modelled(history) else {}
+        return limits_in(history, self._models(history)) if _modelled(history) else {}
 
     @property
     def thresholds(self) -> dict[str, float]:
@@ -134,14 +261,11 @@ class Optimizer(Ledger):
     def _ask_one(self) -> Suggestion:
         with self._asking:
             history = self.history
-            given = _next_given(history)
+            given = history.next_given
             params, why = self._suggest(history) if given is None else (given, Reason("given"))
             with self._lock:  # trials may have been told meanwhile
-                now = self.history
-                made = Suggestion(params, now.next_number, why)
-                pending, numbered = (*now.pending, made), made.number + 1
-                self._history = replace(now, pending=pending, asked=now.asked + 1, numbered=numbered)
-            return made
+                self._history = self._history.suggested(params, why)
+                return self._history.pending[-1]
 
     def _suggest(self, history: History) -> tuple[dict[str, Any], Reason]:
         begin = time.perf_counter()
@@ -152,24 +276,8 @@ class Optimizer(Ledger):
             params = self.space.decode(found.point)
             if found.mode == "initial":
                 return params, Reason("initial")
-            surrogate = self.strategy.surrogate(history)
-            mean, deviation = (float(one[0]) for one in surrogate.moments(found.point[None]))
-        limits, known, sign = _limits(history, surrogate), surrogate.any_cost, history.sign
-        best = None if history.best_trial is None else history.best_trial.objective
-        causes = {} if surrogate.relation is None else vars(surrogate.relation)
-        return params, Reason(
-            found.mode,
-            found.value,
-            found.success_probability,
-            thresholds={name: limit.value for name, limit in limits.items()},
-            seconds=time.perf_counter() - begin,
-            relation={name: value for name, value in causes.items() if value is not None},
-            deviations={name: limit.deviation for name, limit in limits.items()},
-            expected=sign * mean if known else None,
-            expected_std=deviation if known else None,
-            best=best,
-            better=best is not None and mean < sign * best,
-        )
+            why = reason_for(history, self.strategy.surrogate(history), found)
+        return params, replace(why, seconds=time.perf_counter() - begin)
 
     @property
     def initial(self) -> int:
@@ -185,14 +293,12 @@ class Optimizer(Ledger):
     def with_pending(self, params: Sequence[Mapping[str, Any]]) -> "Optimizer":
         """A copy with more pending points."""
         other = self.copy()
-        first = self.history.next_number
-        more = [Suggestion(self.space.validate(one), first + i, Reason("given")) for i, one in enumerate(params)]
-        other._history = replace(other.history, pending=(*other.pending, *more))
+        other._history = self._history.with_pending(params)
         return other
 
     def adopt(self, other: "Optimizer") -> None:
         """Use what another optimizer has learned from the same trials. This saves time and changes no result."""
-        if type(self.strategy) is type(other.strategy) and self.settings.strategy == other.settings.strategy:
+        if type(self.strategy) is type(other.strategy) and self.problem.strategy == other.problem.strategy:
             self.strategy = other.strategy
 
     # --- best --------------------------------------------------------------------------------
@@ -204,28 +310,22 @@ class Optimizer(Ledger):
         """
         history = self.history
         if not self.space.dimension:
-            return _only_guess(history)
+            return only_guess(history)
         with few_threads(len(history.trials)):
-            surrogate, guess = self.strategy.surrogate(history), self.strategy.guess(history)
-            mean, deviation = (float(one[0]) for one in surrogate.moments(guess.point[None]))
-            success = float(surrogate.success(guess.point[None])[0])
-        if not surrogate.any_cost:
-            mean, deviation = math.nan, math.nan
-        return Best(self.space.decode(guess.point), history.sign * mean, deviation, success, guess.feasible)
+            return best_at(history, self.strategy.surrogate(history), self.strategy.guess(history))
 
     # --- state -------------------------------------------------------------------------------
 
     @classmethod
     def restore(cls, saved: History) -> "Optimizer":
         """Return an optimizer in a state that was saved."""
-        settings = {one.name: getattr(saved, one.name) for one in fields(Settings)}
-        optimizer = cls(saved.space, **settings, initial_points=saved.initial_points)
-        optimizer._history = replace(saved, initial_points=optimizer.initial_points)
+        optimizer = cls.__new__(cls)
+        optimizer._begin(saved)
         return optimizer
 
     def to_json(self) -> dict[str, Any]:
         """The whole state as plain JSON; `from_json` continues exactly from here."""
-        return _files().to_json(self.history)
+        return state_files.to_json(self.history)
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any], *, strategy: Strategy | None = None) -> "Optimizer":
@@ -233,57 +333,18 @@ class Optimizer(Ledger):
 
         `strategy` is your strategy object, if you used one of your own. An `InputError` names the field that is wrong.
         """
-        return cls.restore(_files().from_json(state, strategy))
+        return cls.restore(state_files.from_json(state, strategy))
 
     def save(self, path: str | Path) -> None:
         """Write the state to a file, completely or not at all. When this returns, it is on the disk."""
-        _files().write_file(Path(path), self.history)
+        state_files.write_file(Path(path), self.history)
 
     @classmethod
     def load(cls, path: str | Path, *, strategy: Strategy | None = None) -> "Optimizer":
         """Read a state written by `save`; `strategy` is your strategy object, if you used one of your own."""
-        return cls.restore(_files().read_file(Path(path), strategy))
+        return cls.restore(state_files.read_file(Path(path), strategy))
 
 
 def _modelled(history: History) -> bool:
     """Whether there is anything to model."""
     return bool(history.trials and history.space.dimension)
-
-
-def _limits(history: History, surrogate: Surrogate) -> dict[str, Limit]:
-    """The limits in the outputs' own units; one that is neither known nor was ever broken says nothing."""
-    said = {one.name for one in history.constraints if one.threshold is not None}
-    said |= {name for trial in history.trials for name, value in trial.constraints.items() if value is None}
-    said |= {OBJECTIVE} if any(trial.crashed for trial in history.trials) else set()
-    found = surrogate.limits if said else {}
-    return {
-        name: limit.times(history.sign) if name == OBJECTIVE else limit for name, limit in found.items() if name in said
-    }
-
-
-def _next_given(history: History) -> dict[str, Any] | None:
-    """The first of the user's initial points that is neither out nor told."""
-    seen = [dict(one) for one in history.pending] + [dict(trial.params) for trial in history.trials]
-    for point in history.initial_points:
-        if dict(point) not in seen:
-            return dict(point)
-        seen.remove(dict(point))
-    return None
-
-
-def _only_guess(history: History) -> Best:
-    """The best guess where there is nothing to choose: plain statistics of the trials."""
-    if not history.trials:
-        raise InputError("`trials` must hold at least one trial before there is a best guess; got none. Tell one.")
-    costs = [trial.objective for trial in history.trials if trial.objective is not None]
-    success = 1 - float(np.mean(history.failed))
-    mean, deviation = (float(np.mean(costs)), float(np.std(costs))) if costs else (math.nan, math.nan)
-    params = dict(history.trials[0].params)
-    return Best(params, mean, deviation, success, success >= 1 - history.options.delta)
-
-
-def _files() -> ModuleType:
-    """State files, which are storage: imported where one is written or read."""
-    from crashbo.problem import state_files
-
-    return state_files

@@ -14,10 +14,17 @@ def in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
+def _in_terminal() -> bool:
+    """Whether a person watches what is printed."""
+    from rich.console import Console
+
+    return Console(stderr=True).is_terminal
+
+
 @contextmanager
 def progress_bar(total: int, done: int, shown: bool | None) -> Iterator[Callable[[int, str], None]]:
     """Show a bar (`shown` None: in notebooks and terminals) and give what moves it: how many are done, a few words."""
-    if shown is False:
+    if shown is False or not (shown or in_notebook() or _in_terminal()):
         yield lambda done, words: None
     elif in_notebook():
         display: Any = importlib.import_module("IPython.display")
@@ -27,9 +34,8 @@ def progress_bar(total: int, done: int, shown: bool | None) -> Iterator[Callable
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-        console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=console, disable=not (shown or console.is_terminal)) as bar:
+        with Progress(*columns, console=Console(stderr=True)) as bar:
             task = bar.add_task("trials", total=total, completed=done)
             yield lambda done, words: bar.update(task, completed=done, description=words)
 

@@ -240,7 +240,7 @@ class TestEdit:
             (("--was", "kp=2"), "`kp` must be a new parameter"),
             (("--float", "kp", 0, 10), "`edit` must change something"),
             (("--float", "kp", 0, 20, "--int", "kp", 0, 2), "`kp` must be given once"),
-            (("--float", "reach", 0, 1, "--was", "reach=1"), "`reach` must be the name of one thing"),
+            (("--float", "reach", 0, 1, "--was", "reach=1"), "`reach` must name either a parameter or a constraint"),
         ],
     )
     def test_what_cannot_be_is_refused_and_nothing_is_written(self, arm: Call, words: Any, message: str) -> None:

@@ -76,7 +76,7 @@ def test_an_export_is_a_space_file(arm: Call) -> None:
         (("--log", "kp", "0", "1"), "must be positive on a log scale"),
         (("--int", "kp", "0.5", "2"), "must be an integer"),
         (("--float", "kp", "0", "1", "--int", "kp", "0", "1"), "`kp` must be given once"),
-        (("--float", "kp", "0", "1", "--constraint", "kp"), "`kp` must be the name of one thing"),
+        (("--float", "kp", "0", "1", "--constraint", "kp"), "`kp` must name either a parameter or a constraint"),
         (("--float", "objective", "0", "1"), "`objective` must not be the name of a parameter"),
         (("--float", "kp", "0", "1", "--constraint", "a b"), "must be an identifier"),
         (("--float", "kp", "0", "1", "--constraint", "g=x"), "`g` must be a finite number"),

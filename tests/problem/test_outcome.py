@@ -8,7 +8,7 @@ import pytest
 
 import crashbo
 from crashbo import CRASHED, VIOLATED, Constraint, Crash, CrashBOError, InputError, Trial
-from crashbo.problem.outcome import check_outcome, outcome_of, why_no_cost
+from crashbo.problem.outcome import Outcome, check_outcome, outcome_of, why_no_cost
 
 REACH = [Constraint("reach")]
 
@@ -80,7 +80,8 @@ def test_a_trial_knows_whether_it_crashed_or_failed():
     ids=lambda value: f"{type(value).__name__}-{getattr(value, 'dtype', '')}",
 )
 def test_scalars_of_any_kind_become_floats(value):
-    cost, seen, _ = check_outcome(value, {"reach": value}, REACH)
+    found = check_outcome(value, {"reach": value}, REACH)
+    cost, seen = found.objective, found.constraints
     assert (cost, seen) == (2.0, {"reach": 2.0})
     assert type(cost) is float
     assert type(seen["reach"]) is float
@@ -101,9 +102,9 @@ def test_scalars_of_any_kind_become_floats(value):
     ],
 )
 def test_what_no_model_can_take_is_a_crash_or_a_violation(value, reason):
-    assert check_outcome(value, {"reach": 1.0}, REACH) == (None, {"reach": 1.0}, reason)
+    assert check_outcome(value, {"reach": 1.0}, REACH) == Outcome(None, {"reach": 1.0}, reason)
     assert check_outcome(value, {}, REACH, "fell").reason == "fell"
-    assert check_outcome(1.0, {"reach": value}, REACH) == (1.0, {"reach": None}, "")
+    assert check_outcome(1.0, {"reach": value}, REACH) == Outcome(1.0, {"reach": None})
     assert why_no_cost(value) == reason
     assert why_no_cost(CRASHED) == ""
     assert why_no_cost(-1e100) is None
@@ -128,20 +129,20 @@ def test_labels_belong_to_one_kind_of_output():
 
 
 def test_what_a_function_returns_or_raises_is_an_outcome():
-    assert outcome_of({"objective": 0.5, "reach": 2}, REACH) == (0.5, {"reach": 2.0}, "")
-    assert outcome_of(Crash("fell", reach=VIOLATED), REACH) == (None, {"reach": None}, "fell")
-    assert outcome_of(None, REACH) == (None, {}, "no cost")
-    assert outcome_of(CRASHED, REACH) == (None, {}, "")
+    assert outcome_of({"objective": 0.5, "reach": 2}, REACH) == Outcome(0.5, {"reach": 2.0})
+    assert outcome_of(Crash("fell", reach=VIOLATED), REACH) == Outcome(None, {"reach": None}, "fell")
+    assert outcome_of(None, REACH) == Outcome(None, {}, "no cost")
+    assert outcome_of(CRASHED, REACH) == Outcome(None, {})
     with pytest.raises(InputError, match=r"`rollout` must return 'objective' in its mapping; got \['cost'\]"):
         outcome_of({"cost": 1.0}, REACH)
 
 
 def test_each_output_is_seen_or_labelled_on_its_own():
-    assert check_outcome(0.73, {"reach": 11.2}, REACH)[:2] == (0.73, {"reach": 11.2})
-    assert check_outcome(0.73, {"reach": VIOLATED}, REACH)[:2] == (0.73, {"reach": None})
-    assert check_outcome(CRASHED, {"reach": 11.2}, REACH)[:2] == (None, {"reach": 11.2})
-    assert check_outcome(CRASHED, {"reach": VIOLATED}, REACH)[:2] == (None, {"reach": None})
-    assert check_outcome(CRASHED, {}, REACH)[:2] == (None, {})
+    assert check_outcome(0.73, {"reach": 11.2}, REACH) == Outcome(0.73, {"reach": 11.2})
+    assert check_outcome(0.73, {"reach": VIOLATED}, REACH) == Outcome(0.73, {"reach": None})
+    assert check_outcome(CRASHED, {"reach": 11.2}, REACH) == Outcome(None, {"reach": 11.2})
+    assert check_outcome(CRASHED, {"reach": VIOLATED}, REACH) == Outcome(None, {"reach": None})
+    assert check_outcome(CRASHED, {}, REACH) == Outcome(None, {})
 
 
 def test_an_undeclared_constraint_is_refused_by_name():

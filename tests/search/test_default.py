@@ -9,6 +9,7 @@ from crashbo.model.numbers import NUMBERS
 from crashbo.optimizer import Optimizer
 from crashbo.problem.history import History
 from crashbo.problem.outcome import Trial
+from crashbo.problem.problem import Problem
 from crashbo.problem.space import Categorical, Float, Int, Space
 from crashbo.search.default import DefaultStrategy
 from crashbo.search.price import crash_price
@@ -162,7 +163,7 @@ def test_a_high_price_does_not_make_a_useless_trial_the_best():
         Trial(i, {"x": float(x), "y": float(y)}, cost)
         for i, ((x, y), cost) in enumerate(zip(points, costs, strict=True))
     ]
-    history = History(Space(SQUARE), trials=tuple(trials), asked=len(trials))
+    history = History(Problem(Space(SQUARE)), trials=tuple(trials), asked=len(trials))
     strategy = DefaultStrategy()
     score = strategy.score(history)
     chosen = strategy.suggest(history).point
@@ -178,14 +179,14 @@ def test_a_high_price_does_not_put_off_a_substantial_gain():
         Trial(i, {"x": float(x), "y": float(y)}, None if bad else 5.0 + float(x + y))
         for i, ((x, y), bad) in enumerate(zip(points, failures, strict=True))
     ]
-    history = History(Space(SQUARE), trials=tuple(trials), asked=len(trials))
+    history = History(Problem(Space(SQUARE)), trials=tuple(trials), asked=len(trials))
     assert crash_price(failures, 4, history.options, NUMBERS) > 20
     assert DefaultStrategy().score(history).price < 10
 
 
 def test_crashes_before_the_first_success_are_not_the_models_fault():
     trials = [Trial(i, {"x": 0.1 * i, "y": 0.2}, None) for i in range(8)] + [Trial(8, {"x": 0.9, "y": 0.9}, 1.0)]
-    history = History(Space(SQUARE), trials=tuple(trials), asked=len(trials))
+    history = History(Problem(Space(SQUARE)), trials=tuple(trials), asked=len(trials))
     assert DefaultStrategy().score(history).price <= 4 * NUMBERS.price_per_odds
 
 
@@ -220,7 +221,7 @@ def test_reasons_with_a_place_are_named():
 def test_contradicting_and_extreme_trials_give_a_sound_model():
     for values in ([1.0, None, 2.0, 1e99], [1e-99, 1e-99, None, 0.0], [None, 5.0, None, 5.0]):
         trials = tuple(Trial(i, {"x": 0.5, "y": 0.5 + 0.1 * (i // 2)}, value) for i, value in enumerate(values))
-        history = History(Space(SQUARE), trials=trials, asked=4)
+        history = History(Problem(Space(SQUARE)), trials=trials, asked=4)
         surrogate = DefaultStrategy().surrogate(history)
         X = np.random.default_rng(0).random((20, 2))
         assert np.isfinite(surrogate.success(X)).all()
@@ -232,7 +233,7 @@ def test_contradicting_and_extreme_trials_give_a_sound_model():
 def test_fixed_hyperparameters_hold_before_the_first_crash_too(cost):
     fixed, limit = FixedModel(0.3, 2.0), Constraint("g")
     trials = (Trial(0, {"x": 0.1, "y": 0.2}, 1.0, {"g": 0.1}), Trial(1, {"x": 0.7, "y": 0.2}, cost, {"g": 0.1}))
-    told = History(Space(SQUARE), constraints=(limit,), options=Options(fixed={"objective": fixed}), trials=trials)
+    told = History(Problem(Space(SQUARE), (limit,), options=Options(fixed={"objective": fixed})), trials)
     assert output_block(told, "objective", absorbed=False).fixed == fixed
     variance = np.square(DefaultStrategy().surrogate(told).moments(np.array([[0.4, 1.0]]))[1])
     assert variance[0] < 2.0  # of the prior that was fixed, not of one that was learned

@@ -16,7 +16,7 @@ from tests.store.helpers import make_study
 def test_the_strategy_is_kept(tmp_path: Path) -> None:
     study = make_study(tmp_path, strategy="paper", acquisition="mes")
     definition = open_study(study.place).definition
-    assert (definition.strategy, definition.acquisition) == ("paper", "mes")
+    assert (definition.problem.strategy, definition.problem.acquisition) == ("paper", "mes")
     assert make_definition(**to_file(definition)) == definition
 
 
@@ -28,7 +28,7 @@ def test_a_study_of_version_0_1_opens(tmp_path: Path, acquisition: str, strategy
     study = make_study(tmp_path)
     study.inner.set_user_attr(SETTINGS, {"seed": 4, "acquisition": acquisition, "options": {"initial": 1000}})
     opened = open_study(study.place)
-    found = opened.definition
+    found = opened.definition.problem
     assert (found.strategy, found.acquisition, found.seed) == (strategy, today, 4)
     if strategy == "default":
         assert ask(opened) is not None

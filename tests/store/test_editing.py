@@ -59,7 +59,7 @@ def test_an_edit_of_what_somebody_else_has_changed_is_refused(study: Study, monk
     edit(study, Edit(options={"risk": 0.1}))
     with pytest.raises(InputError, match="edited by somebody else meanwhile"):
         edit(study, Edit(options={"risk": 0.3}))
-    assert open_study(study.place).definition.options["risk"] == 0.1
+    assert open_study(study.place).definition.problem.options.risk == 0.1
 
 
 def test_a_run_with_the_old_definition_goes_on(study: Study) -> None:
@@ -102,7 +102,8 @@ def test_differences_are_in_words() -> None:
         "the limit of reach: none here, not 2",
         "the unit of x: none here, not m",
     ]
-    bound = replace(wanted, space=Space(dict(wanted.space), ["x < 0.5"]))
+    bounded = replace(wanted.problem, space=Space(dict(wanted.space), ["x < 0.5"]))
+    bound = replace(wanted, problem=bounded)
     assert differences(bound, wanted) == ["the constraints between parameters: none here, not x < 0.5"]
     turned = make_definition({"k": ["a", "b"], "x": [0, 1]}, constraints={"reach": 2}, units={"x": "m"})
     assert differences(wanted, turned) == ["the order of parameters is k, x, not x, k"]

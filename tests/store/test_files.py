@@ -37,7 +37,7 @@ units: {objective: m}
     assert found.space["filter"] == Categorical(["none", "yes", "no", "on", "off"])
     assert found.space["flag"] == Categorical([True, False, None, 3, 1.5])
     assert [(one.name, one.threshold) for one in found.constraints] == [("reach", None), ("temp", 80.0)]
-    assert (found.direction, found.seed) == ("minimize", 5)
+    assert (found.direction, found.problem.seed) == ("minimize", 5)
     assert found.units == {"kd": "s", "temp": "K", "objective": "m"}
     assert make_definition(**json.loads(json.dumps(to_file(found)))) == found
 
@@ -59,7 +59,7 @@ units: {objective: m}
         ("parameters: {kp: {low: .inf, high: 1}}", "`low` must be a finite number"),
         ("parameters: {kp: [0, 1]}\nconstraints: {g: high}", "`g` must have a number as its limit"),
         ("parameters: {kp: [0, 1]}\nconstraints: {g: {limit: 3}}", "`g` must have a threshold and a unit at most"),
-        ("parameters: {kp: [0, 1]}\nconstraints: [g, kp]", "`kp` must be the name of one thing"),
+        ("parameters: {kp: [0, 1]}\nconstraints: [g, kp]", "`kp` must name either a parameter or a constraint"),
         ("parameters: {kp: [0, 1]}\ndirection: up", "`direction` must be"),
         ("parameters: {kp: [0, 1]}\nseed: -1", "`seed` must be an integer"),
         ("parameters: {kp: [0, 1]}\nacquisition: ei", "`acquisition` must be one of"),

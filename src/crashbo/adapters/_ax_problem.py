@@ -76,7 +76,7 @@ class Codec:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Asked:
     """What an Ax experiment asks for.
 
     Attributes:
@@ -92,7 +92,7 @@ class Problem:
     outputs: tuple[Output, ...]
 
 
-def read_problem(experiment: Any, constraints: Sequence[Constraint]) -> Problem:
+def read_problem(experiment: Any, constraints: Sequence[Constraint]) -> Asked:
     """Translate an Ax experiment.
 
     Args:
@@ -109,7 +109,7 @@ def read_problem(experiment: Any, constraints: Sequence[Constraint]) -> Problem:
     outputs = [Output(one.name, ((one.name, 1.0),), one.threshold) for one in constraints]
     for one in config.outcome_constraints:
         outputs.append(_outcome_constraint(one, outputs))
-    return Problem(_codec(experiment.search_space), objective, direction, tuple(outputs))
+    return Asked(_codec(experiment.search_space), objective, direction, tuple(outputs))
 
 
 def _objective(objective: Any) -> tuple[Output, Literal["minimize", "maximize"]]:

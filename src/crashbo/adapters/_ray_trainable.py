@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from crashbo.problem.outcome import VIOLATED, Crash
+from crashbo.problem.outcome import Crash
 
 Errors = tuple[type[BaseException], ...]
 
@@ -15,8 +15,7 @@ Errors = tuple[type[BaseException], ...]
 def crash_result(error: Exception, metric: str) -> dict[str, Any]:
     """Return what a crashed trial reports: no cost, the reason, and what was measured before."""
     if isinstance(error, Crash):
-        seen = {name: "violated" if value is VIOLATED else value for name, value in error.values.items()}
-        return {metric: math.nan, "crash": error.reason, **seen}
+        return {metric: math.nan, "crash": error.reason, **error.values}
     traceback.print_exception(error)  # it might be a bug rather than a crash: leave it in the worker's log
     return {metric: math.nan, "crash": f"{type(error).__name__}: {error}"}
 

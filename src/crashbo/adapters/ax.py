@@ -7,16 +7,17 @@ every suggestion is a function of them and of the experiment, so that a saved cl
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
 from typing import Any
 
-from crashbo.adapters._ax_problem import Output, Problem, read_problem
+from crashbo.adapters._ax_problem import Asked, Output, read_problem
 from crashbo.errors import InputError
 from crashbo.model.surrogate import Limit
 from crashbo.optimizer import Optimizer
-from crashbo.problem.history import Settings as EngineSettings
+from crashbo.problem.history import History
 from crashbo.problem.options import Options
 from crashbo.problem.outcome import CRASHED, Constraint, why_no_cost
-from crashbo.problem.stored import options_from_json, strategy_in
+from crashbo.problem.problem import UNKNOWN_SPACE, Problem, strategy_in
 from crashbo.problem.suggestion import Best, Reason, Suggestion
 
 try:
@@ -47,7 +48,7 @@ class Settings:
     Attributes:
         constraints: metrics that must stay below an unknown limit; NaN means violated. Known limits belong in Ax's own
             outcome constraints.
-        seed: the same seed gives the same suggestions.
+        seed: the same seed gives the same suggestions on one machine.
         strategy: "default" or "paper".
         acquisition: for the paper's strategy.
         options: how to search.
@@ -79,13 +80,12 @@ class Settings:
         object.__setattr__(self, "constraints", named)
         if not isinstance(self.strategy, str):
             raise InputError(f"`strategy` must be a name; got {self.strategy!r}. Ax's storage keeps no objects.")
-        EngineSettings.check(
-            named,
-            strategy=self.strategy,
-            acquisition=self.acquisition,
-            seed=self.seed,
-            options=replace(self.options, fixed={}),
-        )
+        Problem.of(UNKNOWN_SPACE, constraints=named, **self.search | {"options": replace(self.options, fixed={})})
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """What of a `Problem` the experiment does not say."""
+        return {name: getattr(self, name) for name in ("seed", "strategy", "acquisition", "options")}
 
     def to_json(self) -> dict[str, Any]:
         """The settings as plain JSON."""
@@ -95,13 +95,9 @@ class Settings:
     def from_json(cls, data: Mapping[str, Any]) -> "Settings":
         """Restore settings from `to_json`, also of version 0.1."""
         strategy, acquisition = strategy_in(data)
-        read = {
-            "constraints": [Constraint(**one) for one in data["constraints"]],
-            "options": options_from_json(data["options"]),
-            "strategy": strategy,
-            "acquisition": acquisition,
-        }
-        return cls(**{**data, **read})
+        constraints = [Constraint(**one) for one in data["constraints"]]
+        read = {"strategy": strategy, "acquisition": acquisition, "options": Options.from_json(data["options"])}
+        return cls(**{**data, **read, "constraints": constraints})
 
 
 @dataclass(frozen=True)
@@ -109,13 +105,13 @@ class _Told:
     """An experiment as the optimizer sees it.
 
     Attributes:
-        problem: space, objective and constraints.
+        asked: space, objective and constraints.
         optimizer: told every finished trial.
         finished: params of the trials it was told.
         running: params of trials that are out.
     """
 
-    problem: Problem
+    asked: Asked
     optimizer: Optimizer
     finished: list[dict[str, Any]]
     running: list[dict[str, Any]]
@@ -171,13 +167,13 @@ class CrashBONode(ExternalGenerationNode):
         suggestion = told.optimizer.ask()
         self._asked += 1
         self._reasons.append(suggestion.why)
-        return told.problem.codec.decode(suggestion)
+        return told.asked.codec.decode(suggestion)
 
     def _with_pending(self, told: _Told, pending_parameters: Sequence[Mapping[str, Any]]) -> _Told:
         """Make exactly these points pending; of finished trials only what runs again is."""
         pending: list[dict[str, Any]] = []
         for parameters in pending_parameters:
-            params = told.problem.codec.encode(parameters)
+            params = told.asked.codec.encode(parameters)
             if params is not None and (params in told.running or params not in told.finished):
                 pending.append(params)
         current = [dict(one) for one in told.optimizer.pending]
@@ -202,7 +198,7 @@ class CrashBONode(ExternalGenerationNode):
         """Return the model's best guess for the experiment as it stands."""
         told = self._current()
         found = told.optimizer.best()
-        return replace(found, params=told.problem.codec.decode(found.params))
+        return replace(found, params=told.asked.codec.decode(found.params))
 
     def thresholds(self) -> dict[str, float]:
         """Return the most probable limits so far, by output, in the units of their metrics."""
@@ -211,7 +207,7 @@ class CrashBONode(ExternalGenerationNode):
     def limits(self) -> dict[str, Limit]:
         """Return the limits so far with their standard deviations, by output, in the units of their metrics."""
         told = self._current()
-        signs = {one.name: one.sign for one in told.problem.outputs}
+        signs = {one.name: one.sign for one in told.asked.outputs}
         found = told.optimizer.limits
         return {name: one.times(signs.get(name, 1.0)) for name, one in found.items()}
 
@@ -313,23 +309,17 @@ def _rows(data: Data) -> Any:
 
 def _read(experiment: Experiment, means: Means, settings: Settings) -> _Told:
     """Tell an optimizer every trial of the experiment, in the order of their indices."""
-    problem = read_problem(experiment, settings.constraints)
-    outcomes = list(_outcomes(experiment, means, problem, settings))
-    optimizer = Optimizer(
-        problem.codec.space,
-        constraints=[Constraint(one.name, one.threshold) for one in problem.outputs],
-        direction=problem.direction,
-        strategy=settings.strategy,
-        acquisition=settings.acquisition,
-        seed=settings.seed,
-        initial_points=_unique([one.params for one in outcomes if one.kind == "again"]),
-        options=settings.options,
-    )
+    asked = read_problem(experiment, settings.constraints)
+    outcomes = list(_outcomes(experiment, means, asked, settings))
+    constraints = [Constraint(one.name, one.threshold) for one in asked.outputs]
+    problem = Problem.of(asked.codec.space, constraints=constraints, direction=asked.direction, **settings.search)
+    again = _unique([one.params for one in outcomes if one.kind == "again"])
+    optimizer = Optimizer.restore(reduce(History.with_initial_point, again, History(problem)))
     told = [one for one in outcomes if one.kind == "told"]
     for one in told:
         optimizer.tell(one.params, one.objective, reason=one.reason, **one.constraints)
     running = [one.params for one in outcomes if one.kind == "running"]
-    return _Told(problem, optimizer, [one.params for one in told], running)
+    return _Told(asked, optimizer, [one.params for one in told], running)
 
 
 @dataclass(frozen=True)
@@ -343,20 +333,20 @@ class _Outcome:
     reason: str = ""
 
 
-def _outcomes(experiment: Experiment, means: Means, problem: Problem, settings: Settings) -> Any:
+def _outcomes(experiment: Experiment, means: Means, asked: Asked, settings: Settings) -> Any:
     for index, trial in sorted(experiment.trials.items()):
         for arm in trial.arms:
-            params = problem.codec.encode(arm.parameters)
+            params = asked.codec.encode(arm.parameters)
             if params is not None:  # outside the space, attached by hand: nothing to learn from it there
-                yield from _outcome(trial, params, means.get((index, arm.name), {}), problem, settings)
+                yield from _outcome(trial, params, means.get((index, arm.name), {}), asked, settings)
 
 
 def _outcome(
-    trial: BaseTrial, params: dict[str, Any], seen: Mapping[str, float], problem: Problem, settings: Settings
+    trial: BaseTrial, params: dict[str, Any], seen: Mapping[str, float], asked: Asked, settings: Settings
 ) -> Any:
     """One outcome, or none where the trial says nothing."""
     status, reason = trial.status, str(trial.status_reason or "")
-    values = {one.name: one.value(seen) for one in problem.outputs}
+    values = {one.name: one.value(seen) for one in asked.outputs}
     labelled = {name: value for name, value in values.items() if value is not None}
     if status in (TrialStatus.CANDIDATE, TrialStatus.STAGED, TrialStatus.RUNNING):
         yield _Outcome("running", params)
@@ -365,11 +355,11 @@ def _outcome(
     elif status.name in settings.crashes:
         yield _Outcome("told", params, CRASHED, labelled, reason)
     elif status in (TrialStatus.COMPLETED, TrialStatus.EARLY_STOPPED):
-        cost = problem.objective.value(seen)
+        cost = asked.objective.value(seen)
         if cost is None:
             return  # no cost yet: Ax counts it among the pending ones
         if why_no_cost(cost) is None:
-            _check_seen(trial.index, problem.outputs, values)
+            _check_seen(trial.index, asked.outputs, values)
         yield _Outcome("told", params, cost, labelled)
 
 

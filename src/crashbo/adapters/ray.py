@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from crashbo.errors import InputError
-from crashbo.problem.outcome import CRASHED, VIOLATED
+from crashbo.problem.outcome import CRASHED
 from crashbo.problem.space import Space
 
 try:
@@ -210,7 +210,7 @@ class CrashBOSearch(Searcher):
     def _tell(self, trial_id: str, result: Mapping[str, Any]) -> None:
         optimizer = self._start()
         names = [one.name for one in optimizer.constraints if one.name in result]
-        values = {name: VIOLATED if _is_violated(result[name]) else result[name] for name in names}
+        values = {name: result[name] for name in names}
         crash = result.get("crash")
         cost, reason = (CRASHED, crash) if isinstance(crash, str) else (result.get(self.metric), "")
         try:
@@ -299,7 +299,3 @@ class CrashBOSearch(Searcher):
         saved = state.pop("_saved")
         self.__dict__.update(state)
         self._load(saved)
-
-
-def _is_violated(value: Any) -> bool:
-    return isinstance(value, str) and value == "violated"

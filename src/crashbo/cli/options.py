@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 from crashbo.errors import InputError
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print results as JSON.")]
-SeedOption = Annotated[int, typer.Option(help="Same seed, same result.")]
+SeedOption = Annotated[int, typer.Option(help="Same seed and machine, same result.")]
 StorageOption = Annotated[
     str | None,
     typer.Option(help="A SQLite file or an Optuna storage URL; also CRASHBO_STORAGE.  [default: crashbo.db]"),

@@ -73,7 +73,9 @@ def reproduce(
     runs: Annotated[
         int | None, typer.Option(min=1, help="How many runs, with seeds from --seed on.  [default: 20]")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same result.  [default: 1000]")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Same seed and machine, same result.  [default: 1000]")
+    ] = None,
     strategy: Annotated[
         StrategyName | None, typer.Option(help="The paper's method, CrashBO's default, or both.  [default: both]")
     ] = None,

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 SpaceOption = Annotated[Path | None, typer.Option("--space", help="A YAML or JSON file with the parameters.")]
 MaximizeOption = Annotated[bool, typer.Option("--maximize", help="More is better.")]
-SeedChoice = Annotated[int | None, typer.Option("--seed", min=0, help="Same seed, same suggestions.  [default: 0]")]
+SeedChoice = Annotated[
+    int | None, typer.Option("--seed", min=0, help="Same seed and machine, same suggestions.  [default: 0]")
+]
 
 
 def new(

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, TypedDict, get_args
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypedDict, get_args
 
 from crashbo.errors import InputError
 from crashbo.problem.outcome import is_number
@@ -107,6 +107,32 @@ class Options:
         require("crashes", self.crashes, self.crashes in _CRASHES, f"be one of {', '.join(map(repr, _CRASHES))}")
         fixed = isinstance(self.fixed, Mapping) and all(isinstance(one, FixedModel) for one in self.fixed.values())
         require("fixed", self.fixed, fixed, "map outputs to crashbo.FixedModel")
+
+    def changed(self) -> dict[str, Any]:
+        """Those that differ from the defaults, as plain JSON."""
+        usual = asdict(Options())
+        return {name: value for name, value in asdict(self).items() if value != usual[name]}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "Options":
+        """Read options that `dataclasses.asdict` or `changed` wrote; also those of version 0.1.
+
+        Raises:
+            InputError: if they are none.
+        """
+        try:
+            values = dict(data)
+            values["fixed"] = {name: _fixed_model(one) for name, one in dict(values.get("fixed") or {}).items()}
+            return Options(**values)
+        except (TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"`options` must be those of crashbo.Options; got {data!r} ({error}).") from error
+
+
+def _fixed_model(data: Mapping[str, Any]) -> FixedModel:
+    values: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in data.items()}
+    return FixedModel(**values)
 
 
 class OptionKeywords(TypedDict, total=False):

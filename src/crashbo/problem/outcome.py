@@ -3,9 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 from crashbo.errors import CrashBOError, InputError
 
@@ -13,8 +13,8 @@ LARGEST = 1e100  # in size, that a model can take
 _TAKEN = ("objective", "params", "reason", "self")
 
 
-class Label(Enum):
-    """An outcome without a value."""
+class Label(StrEnum):
+    """An outcome without a value; it equals its word, so that files and forms may say that."""
 
     CRASHED = "crashed"
     VIOLATED = "violated"
@@ -67,22 +67,23 @@ class Constraint:
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One finished trial.
+class Outcome:
+    """What a trial ended in.
 
     Attributes:
-        number: that of its suggestion; the next one, if it was told without one.
-        params: what was tried.
         objective: the cost; None if it crashed.
         constraints: values by name; None means violated, a missing name means that nothing was seen.
         reason: reason of the crash, in words.
     """
 
-    number: int
-    params: Mapping[str, Any]
     objective: float | None
     constraints: Mapping[str, float | None] = field(default_factory=dict)
     reason: str = ""
+
+    @property
+    def status(self) -> Literal["finished", "crashed"]:
+        """The word for it; see the glossary."""
+        return "crashed" if self.crashed else "finished"
 
     @property
     def crashed(self) -> bool:
@@ -102,6 +103,30 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class _Point:
+    number: int
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Trial(Outcome, _Point):  # in this order the fields are number, params, objective, constraints, reason
+    """One finished trial.
+
+    Attributes:
+        number: that of its suggestion; the next one, if it was told without one.
+        params: what was tried.
+        objective: the cost; None if it crashed.
+        constraints: values by name; None means violated, a missing name means that nothing was seen.
+        reason: reason of the crash, in words.
+    """
+
+
+def labelled(constraints: Mapping[str, float | None]) -> dict[str, float | Label]:
+    """Values of constraints as they are told, and as files and pages have them: `VIOLATED` where there is none."""
+    return {name: VIOLATED if value is None else value for name, value in constraints.items()}
+
+
+@dataclass(frozen=True)
 class Failure:
     """A point on which the program failed with an error: neither a crash nor a result.
 
@@ -112,14 +137,6 @@ class Failure:
 
     params: Mapping[str, Any]
     error: str
-
-
-class Outcome(NamedTuple):
-    """What a trial ended in, as it is kept; see `Trial`."""
-
-    objective: float | None
-    constraints: dict[str, float | None]
-    reason: str = ""
 
 
 def outcome_of(said: object, constraints: Sequence[Constraint]) -> Outcome:
@@ -138,9 +155,10 @@ def check_outcome(
     """Decide what a trial ended in: the one place, whatever interface it was told through.
 
     Args:
-        objective: a number, or `CRASHED`. None, NaN, infinity and numbers beyond 1e100 are crashes too.
-        values: per constraint a number or `VIOLATED`; all are needed unless crashed. None, NaN, infinity and numbers
-            beyond 1e100 are violations.
+        objective: a number, or `CRASHED` (also as a word). None, NaN, infinity and numbers beyond 1e100 are crashes
+            too.
+        values: per constraint a number or `VIOLATED` (also as a word); all are needed unless crashed. None, NaN,
+            infinity and numbers beyond 1e100 are violations.
         constraints: the declared ones.
         reason: of a crash; empty: what was wrong with the cost.
 
@@ -168,7 +186,7 @@ def why_no_cost(objective: object) -> str | None:
     value = as_scalar(objective)
     if _number("objective", value, CRASHED) is not None:
         return None
-    if value is None or value is CRASHED:
+    if value is None or isinstance(value, str):
         return "no cost" if value is None else ""
     return f"cost {value}" if isinstance(value, float) and not math.isfinite(value) else "cost beyond 1e100"
 
@@ -189,7 +207,7 @@ def is_number(value: object) -> bool:
 def _number(name: str, value: object, label: Label) -> float | None:
     """The number that a model can take; None for the label, and for what says that there is none."""
     item = as_scalar(value)
-    if item is None or item is label:
+    if item is None or (isinstance(item, str) and item == label):
         return None
     if not is_number(item):
         raise InputError(f"`{name}` must be a number or {label!r}; got {value!r}.")

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from crashbo.errors import InputError
+from crashbo.problem.options import Options
 from crashbo.problem.outcome import Constraint, is_number
 from crashbo.problem.space import Space
-from crashbo.problem.stored import options_from_json
 from crashbo.problem.suggestion import Reason
 
 _LARGEST = 1e100
@@ -48,7 +48,7 @@ def check_state(state: Mapping[str, Any]) -> None:
         if not isinstance(state.get(name), list):
             _refuse(name, "be a list", state.get(name))
     space: Space = _made("space", Space.from_json, state.get("space"))
-    _made("options", options_from_json, state.get("options"))
+    _made("options", Options.from_json, state.get("options"))
     for name in _TEXTS:
         if not isinstance(state.get(name), str):
             _refuse(name, "be a text", state.get(name))

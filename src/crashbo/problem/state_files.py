@@ -3,17 +3,17 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crashbo.errors import InputError
 from crashbo.problem.durable import check_writable as check_writable
 from crashbo.problem.durable import write_whole
-from crashbo.problem.history import History, Settings
-from crashbo.problem.outcome import Constraint, Trial
-from crashbo.problem.space import Space
+from crashbo.problem.history import History
+from crashbo.problem.outcome import Trial
+from crashbo.problem.problem import Problem, strategy_in
 from crashbo.problem.state_fields import check_state, read_state
-from crashbo.problem.stored import options_from_json, strategy_in
 from crashbo.problem.suggestion import Reason, Suggestion
 
 if TYPE_CHECKING:
@@ -26,14 +26,8 @@ def to_json(saved: History) -> dict[str, Any]:
     """Return a state as plain JSON; of a strategy of one's own, its name."""
     return {
         "format": _FORMAT,
-        "space": saved.space.to_json(),
-        "constraints": [asdict(one) for one in saved.constraints],
-        "direction": saved.direction,
-        "strategy": saved.strategy_name,
-        "acquisition": saved.acquisition,
-        "seed": saved.seed,
+        **saved.problem.to_json(),
         "initial_points": [dict(point) for point in saved.initial_points],
-        "options": asdict(saved.options),
         "asked": saved.asked,
         "trials": [asdict(trial) for trial in saved.trials],
         "pending": [{"number": one.number, "params": dict(one), "why": asdict(one.why)} for one in saved.pending],
@@ -62,24 +56,15 @@ def from_json(data: Any, strategy: "Strategy | None" = None) -> History:
     pending = [Suggestion(one["params"], one["number"], Reason(**one["why"])) for one in state["pending"]]
     errors = {int(number): words for number, words in state.get("errors", {}).items()}
     out = {one.number for one in pending}
-    settings = Settings.check(
-        [Constraint(**one) for one in state["constraints"]],
-        state["direction"],
-        state["strategy"] if strategy is None else strategy,
-        state["acquisition"],
-        state["seed"],
-        options_from_json(state["options"]),
-    )
-    return History(
-        Space.from_json(state["space"]),
+    history = History(
+        Problem.from_json(state, strategy),
         tuple(Trial(**one) for one in state["trials"]),
         tuple(pending),
         state["asked"],
-        tuple(state["initial_points"]),
-        {number: words for number, words in errors.items() if number in out},
-        state["numbered"],
-        **vars(settings),
+        errors={number: words for number, words in errors.items() if number in out},
+        numbered=state["numbered"],
     )
+    return reduce(History.with_initial_point, state["initial_points"], history)
 
 
 def _upgraded(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,13 +109,13 @@ def read_file(path: Path, strategy: "Strategy | None" = None) -> History:
 
 
 def resume(
-    path: Path, wanted: History | None, strategy: "Strategy | None", n_trials: int | None, *, any_seed: bool = False
+    path: Path, wanted: Problem | None, strategy: "Strategy | None", n_trials: int | None, *, any_seed: bool = False
 ) -> History:
     """Read a state to go on with, for as many trials as today's call says.
 
     Args:
         path: the file.
-        wanted: a state of the problem that it must belong to; None: of whichever it is.
+        wanted: the problem that it must belong to; None: whichever it is.
         strategy: the object, if it was one of the user's own.
         n_trials: in total.
         any_seed: whether its seed may be another.
@@ -139,19 +124,16 @@ def resume(
         InputError: if it belongs to another problem.
     """
     saved = read_file(path, strategy)
-    saved = replace(saved, options=replace(saved.options, n_trials=n_trials))
+    problem = replace(saved.problem, options=replace(saved.options, n_trials=n_trials))
     if wanted is not None:
-        same = replace(wanted, seed=saved.seed if any_seed else wanted.seed)
-        _check_same_problem(to_json(same), to_json(saved), path)
-    return saved
+        same = replace(wanted, seed=saved.seed) if any_seed else wanted
+        _check_same_problem(same.to_json(), problem.to_json(), path)
+    return replace(saved, problem=problem)
 
 
 def _check_same_problem(wanted: Mapping[str, Any], found: Mapping[str, Any], path: Path) -> None:
-    for name in ("space", "constraints", "direction", "strategy", "acquisition", "seed", "options"):
-        if json.dumps(_problem(wanted[name])) != json.dumps(_problem(found[name])):
+    """All that makes a problem the same: everything but the number of trials."""
+    for name, value in wanted.items():
+        ours, theirs = ({**one, "n_trials": None} if name == "options" else one for one in (value, found[name]))
+        if json.dumps(ours) != json.dumps(theirs):
             raise InputError(f"`state` must belong to the same problem; {path} has another {name}. Use another file.")
-
-
-def _problem(value: Any) -> Any:
-    """What makes a problem the same: all settings but the number of trials."""
-    return {name: one for name, one in value.items() if name != "n_trials"} if isinstance(value, dict) else value

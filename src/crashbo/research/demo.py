@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crashbo.optimizer import Optimizer
+from crashbo.problem.problem import Problem
 from crashbo.research.pole_figures import animate_rollouts, plot_rollouts
 from crashbo.research.problems.pole import POLES, Evaluation, repeat, rollout
 from crashbo.research.problems.pole.rollout import Outcome
@@ -112,7 +113,7 @@ def run_demo(folder: Path, *, seed: int = 0, trials: int = TRIALS, watch: Callab
 
     Args:
         folder: for everything that is left behind.
-        seed: same seed, same result.
+        seed: same seed, same result on one machine.
         trials: to run.
         watch: called after every trial.
     """
@@ -156,7 +157,7 @@ def _new_study(folder: Path, seed: int) -> Study:
     number = 1
     while study_exists(place := find_place(str(folder / "study.db"), f"demo-{number}")):
         number += 1
-    return create_study(place, Definition(_ROBOT.space, seed=seed))
+    return create_study(place, Definition(Problem(_ROBOT.space, seed=seed)))
 
 
 def _files(folder: Path, optimizer: Optimizer, story: dict[str, Outcome]) -> tuple[Path, ...]:

@@ -142,7 +142,7 @@ def thresholds(source: Source, *, fits: int = 40, true: Mapping[str, float] | No
     count = len(seen.trials)
     after = np.unique(np.linspace(1, count, min(fits, count)).round().astype(np.int64))
     # A strategy of its own remembers from look to look, and the optimizer's keeps what it knows.
-    strategy = make_strategy(seen.optimizer.settings.strategy)
+    strategy = make_strategy(seen.optimizer.problem.strategy)
     past = [_limits_after(seen, int(k), strategy) for k in after]
     outputs = [OBJECTIVE, *(one.name for one in seen.optimizer.constraints if one.threshold is None)]
     paths = [_path(seen, output, after, past, (true or {}).get(output)) for output in outputs]

@@ -1,16 +1,14 @@
 """What a study is about: its space, constraints, direction, seed and units, as kept in the storage."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crashbo.adapters.optuna.records import DEFAULTS
 from crashbo.errors import InputError
-from crashbo.problem.history import Settings
-from crashbo.problem.options import Options
 from crashbo.problem.outcome import Constraint
+from crashbo.problem.problem import OBJECTIVE, Direction, Problem
 from crashbo.problem.space import Space
-from crashbo.problem.stored import options_from_json, strategy_in
 
 if TYPE_CHECKING:
     import optuna
@@ -26,50 +24,40 @@ class Definition:
     """What is tuned, and for what.
 
     Attributes:
-        space: the parameters.
-        constraints: outputs beside the objective that must stay below a limit.
-        direction: "minimize" or "maximize".
-        seed: same seed, same suggestions.
-        acquisition: of the paper's strategy.
-        options: of `crashbo.Options` that differ from the defaults.
+        problem: space, constraints, direction, strategy, seed and options.
         units: by parameter, constraint or "objective"; for people only.
-        strategy: "default" or "paper".
         plain: whether another program made the study, and this is what its trials tell.
         defaults: of parameters that were added later: their values in the trials before that.
     """
 
-    space: Space
-    constraints: tuple[Constraint, ...] = ()
-    direction: str = "minimize"
-    seed: int = 0
-    acquisition: str = "auto"
-    options: Mapping[str, Any] = field(default_factory=dict)
+    problem: Problem
     units: Mapping[str, str] = field(default_factory=dict)
-    strategy: str = "default"
     plain: bool = field(default=False, compare=False)
     defaults: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        names = [one.name for one in self.constraints]
-        twice = sorted({name for name in names if names.count(name) > 1 or name in self.space})
-        if twice:
-            raise InputError(f"`{twice[0]}` must be the name of one thing; got it twice. Rename one.")
-        if "objective" in self.space and not self.plain:
+        if OBJECTIVE in self.space and not self.plain:
             raise InputError("`objective` must not be the name of a parameter; it is that of the cost. Rename it.")
-        if not isinstance(self.strategy, str):
-            raise InputError(f"`strategy` must be a name; got {self.strategy!r}. A study keeps no objects.")
-        Settings.check(self.constraints, self.direction, self.strategy, self.acquisition, self.seed, self._options())
-        unknown = [name for name in self.units if name not in (*self.space, *names, "objective")]
+        if not isinstance(self.problem.strategy, str):
+            raise InputError(f"`strategy` must be a name; got {self.problem.strategy!r}. A study keeps no objects.")
+        unknown = [name for name in self.units if name not in (*self.space, *self.constraint_names, OBJECTIVE)]
         if unknown:
             raise InputError(f"`units` must name parameters, constraints or objective; got {unknown}.")
 
-    def _options(self) -> Options:
-        try:
-            return options_from_json(self.options)
-        except (TypeError, AttributeError) as error:
-            raise InputError(
-                f"`options` must be those of crashbo.Options; got {dict(self.options)} ({error})."
-            ) from error
+    @property
+    def space(self) -> Space:
+        """The parameters."""
+        return self.problem.space
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Outputs beside the objective that must stay below a limit."""
+        return self.problem.constraints
+
+    @property
+    def direction(self) -> Direction:
+        """Direction of the objective."""
+        return self.problem.direction
 
     @property
     def constraint_names(self) -> tuple[str, ...]:
@@ -88,17 +76,10 @@ def write(study: "optuna.Study", definition: Definition) -> None:
 
 def to_attributes(definition: Definition) -> dict[str, Any]:
     """Return a definition as a study's user attributes."""
-    settings = {
-        "seed": definition.seed,
-        "strategy": definition.strategy,
-        "acquisition": definition.acquisition,
-        "options": dict(definition.options),
-    }
-    found = {
-        SPACE: definition.space.to_json(),
-        CONSTRAINTS: [asdict(one) for one in definition.constraints],
-        SETTINGS: settings,
-    }
+    found = definition.problem.to_json()
+    settings = {name: found[name] for name in ("seed", "strategy", "acquisition")}
+    settings["options"] = definition.problem.options.changed()
+    found = {SPACE: found["space"], CONSTRAINTS: found["constraints"], SETTINGS: settings}
     found |= {UNITS: dict(definition.units)} if definition.units else {}
     return found | ({DEFAULTS: dict(definition.defaults)} if definition.defaults else {})
 
@@ -113,16 +94,7 @@ def read(study: "optuna.Study", marks: Mapping[str, Any]) -> Definition:
     if marks.get(FORMAT) != _FORMAT:
         what = "no CrashBO space" if FORMAT not in marks else f"format {marks[FORMAT]!r}, from a newer version"
         raise InputError(f"`study` must be made by `crashbo new`; {study.study_name!r} has {what}.")
-    settings = marks[SETTINGS]
-    strategy, acquisition = strategy_in(settings)
+    found = {"space": marks[SPACE], "constraints": marks[CONSTRAINTS], "direction": study.direction.name.lower()}
     return Definition(
-        space=Space.from_json(marks[SPACE]),
-        constraints=tuple(Constraint(**one) for one in marks[CONSTRAINTS]),
-        direction=study.direction.name.lower(),
-        seed=settings["seed"],
-        strategy=strategy,
-        acquisition=acquisition,
-        options=settings["options"],
-        units=marks.get(UNITS, {}),
-        defaults=marks.get(DEFAULTS, {}),
+        Problem.from_json(marks[SETTINGS] | found), marks.get(UNITS, {}), defaults=marks.get(DEFAULTS, {})
     )

@@ -8,6 +8,7 @@ from typing import Any
 from crashbo.adapters.optuna.internals import study_id
 from crashbo.adapters.optuna.transactions import writer
 from crashbo.errors import InputError
+from crashbo.problem.options import Options
 from crashbo.problem.parameters import Categorical, Float, Parameter
 from crashbo.problem.space import Space
 from crashbo.store.definition import EDITS, UNITS, Definition, to_attributes
@@ -86,12 +87,16 @@ def edited(definition: Definition, wanted: Edit) -> Definition:
     unknown = [name for name in wanted.values if name not in new]
     if unknown:
         raise InputError(f"`{unknown[0]}` must be a new parameter to have a value for old trials; it is none.")
-    options = {**definition.options, **wanted.options}
+    options = {**definition.problem.options.changed(), **wanted.options}
     units = {**definition.units, **wanted.units}
+    problem = replace(
+        definition.problem,
+        space=Space(space, definition.space.constraints),
+        options=Options.from_json({name: value for name, value in options.items() if value is not None}),
+    )
     return replace(
         definition,
-        space=Space(space, definition.space.constraints),
-        options={name: value for name, value in options.items() if value is not None},
+        problem=problem,
         units={name: unit for name, unit in units.items() if unit},
         defaults={**definition.defaults, **defaults},
     )

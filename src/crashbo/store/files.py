@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from crashbo.errors import InputError
+from crashbo.problem.options import Options
 from crashbo.problem.outcome import Constraint
 from crashbo.problem.parameters import Categorical, Float, Int, Parameter
+from crashbo.problem.problem import Problem, strategy_in
 from crashbo.problem.space import Space
-from crashbo.problem.stored import strategy_in
 from crashbo.store.definition import Definition
 
 _KEYS = (
@@ -106,7 +107,7 @@ def make_definition(
         parameter_constraints: known ones between parameters, such as "kp + kd <= 1"; see `Space`.
         constraints: names, or limits by name, None where the limit is unknown; also `{threshold, unit}`.
         direction: "minimize" or "maximize".
-        seed: same seed, same suggestions.
+        seed: same seed, same suggestions on one machine.
         strategy: "default" or "paper"; None: "paper" if an acquisition is named, as in files of version 0.1.
         acquisition: of the paper's strategy.
         options: of `crashbo.Options`.
@@ -120,16 +121,16 @@ def make_definition(
     limits = {str(name): _unit(value) for name, value in named.items()}
     strategy, acquisition = strategy_in({"strategy": strategy, "acquisition": acquisition, "options": options})
     inner = {name: unit for name, (_, unit) in (found | limits).items() if unit}
-    return Definition(
-        space=Space({name: make_parameter(name, value) for name, (value, _) in found.items()}, parameter_constraints),
-        constraints=tuple(Constraint(name, _limit(name, value)) for name, (value, _) in limits.items()),
+    problem = Problem.of(
+        Space({name: make_parameter(name, value) for name, (value, _) in found.items()}, parameter_constraints),
+        constraints=[Constraint(name, _limit(name, value)) for name, (value, _) in limits.items()],
         direction=direction,
         seed=seed,
         strategy=strategy,
         acquisition=acquisition,
-        options=dict(options or {}),
-        units=inner | {str(name): str(unit) for name, unit in (units or {}).items()},
+        options=Options.from_json(options or {}),
     )
+    return Definition(problem, inner | {str(name): str(unit) for name, unit in (units or {}).items()})
 
 
 def _unit(value: Any) -> tuple[Any, str]:
@@ -186,15 +187,13 @@ def _limit(name: str, value: Any) -> float | None:
 
 def to_file(definition: Definition) -> dict[str, Any]:
     """Return a definition as a file holds it; `make_definition` reads it back."""
-    entries = {str(one.pop("name")): one for one in definition.space.to_json()["parameters"]}
+    problem = definition.problem
+    found = problem.to_json()
     return {
-        "parameters": entries,
-        **({"parameter_constraints": list(definition.space.constraints)} if definition.space.constraints else {}),
-        "constraints": {one.name: one.threshold for one in definition.constraints},
-        "direction": definition.direction,
-        "seed": definition.seed,
-        "strategy": definition.strategy,
-        "acquisition": definition.acquisition,
-        "options": dict(definition.options),
+        "parameters": {str(one.pop("name")): one for one in found["space"]["parameters"]},
+        **({"parameter_constraints": list(problem.space.constraints)} if problem.space.constraints else {}),
+        "constraints": {one.name: one.threshold for one in problem.constraints},
+        **{name: found[name] for name in ("direction", "seed", "strategy", "acquisition")},
+        "options": problem.options.changed(),
         "units": dict(definition.units),
     }

@@ -12,6 +12,7 @@ from crashbo.adapters.optuna.outputs import Outputs, outputs_of
 from crashbo.adapters.optuna.records import Record, read
 from crashbo.adapters.optuna.space import Distributions, Translation, infer, infer_largest, translate
 from crashbo.errors import InputError
+from crashbo.problem.problem import Direction, Problem
 from crashbo.store.definition import Definition
 
 
@@ -31,13 +32,9 @@ def infer_definition(study: optuna.Study) -> tuple[Definition, Distributions]:
             f"`study` must have a trial with parameters; {study.study_name!r} has none yet. Run one, or make a study "
             "with `crashbo new`."
         )
-    definition = Definition(
-        space=translate(space).space,
-        constraints=tuple(outputs_of(records, ()).all),
-        direction="maximize" if study.direction == StudyDirection.MAXIMIZE else "minimize",
-        plain=True,
-    )
-    return definition, space
+    direction: Direction = "maximize" if study.direction == StudyDirection.MAXIMIZE else "minimize"
+    problem = Problem(translate(space).space, tuple(outputs_of(records, ()).all), direction)
+    return Definition(problem, plain=True), space
 
 
 def as_told(records: Sequence[Record], translation: Translation) -> list[Record]:

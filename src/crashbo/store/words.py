@@ -56,10 +56,10 @@ def _parts(definition: Definition) -> dict[str, str]:
         parts["the constraints between parameters"] = ", ".join(map(str, definition.space.constraints))
     settings: dict[str, Any] = {
         "the direction": definition.direction,
-        "the seed": definition.seed,
-        "the strategy": definition.strategy,
-        **({"the acquisition": definition.acquisition} if definition.acquisition != "auto" else {}),
-        **{name.replace("_", " "): value for name, value in definition.options.items()},
+        "the seed": definition.problem.seed,
+        "the strategy": definition.problem.strategy,
+        **({"the acquisition": definition.problem.acquisition} if definition.problem.acquisition != "auto" else {}),
+        **{name.replace("_", " "): value for name, value in definition.problem.options.changed().items()},
         **{f"the unit of {name}": unit for name, unit in definition.units.items()},
     }
     return parts | {name: str(value) for name, value in settings.items()}

@@ -110,7 +110,7 @@ def test_its_best_point_is_the_optimum_beside_the_disk(
     (point,), _ = optimize_acqf(score, bounds, q=1, num_restarts=4, raw_samples=64)
     assert model.success_probability(point) > 0.9
     assert (point - 0.8).norm() < 0.05
-    # Beside it a second point adds next to nothing, wherever it lies: of a pair one is the optimum, the other any.
+    # Beside it a second point adds next to nothing, wherever it lies: one of a pair is the optimum.
     pair, _ = optimize_acqf(score, bounds, q=2, num_restarts=4, raw_samples=64)
     best = pair[(pair - 0.8).norm(dim=-1).argmin()]
     assert model.success_probability(best) > 0.9

@@ -9,7 +9,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 import crashbo
 from crashbo.adapters.optuna import CrashBOSampler, read
 from crashbo.adapters.optuna.branches import choose, find_branch
-from crashbo.problem.history import Settings
+from crashbo.problem.problem import UNKNOWN_SPACE, Problem
 from tests.adapters.optuna.helpers import UNIT, light, make_study, old
 
 KIND = CategoricalDistribution(["svm", "tree"])
@@ -66,10 +66,10 @@ def test_there_is_no_branch_for_values_that_its_trials_never_had(study: optuna.S
 def test_what_is_chosen_already_stays_and_the_rest_follows_the_model(study: optuna.Study) -> None:
     found = find_branch(read(study), "C", UNIT, {"kind": "svm", "gamma": 0.6}, {})
     assert found is not None
-    chosen = choose(found, Settings(options=crashbo.Options(risk=1.0)), maximize=False, number=8)
+    chosen = choose(found, Problem(UNKNOWN_SPACE, options=crashbo.Options(risk=1.0)), maximize=False, number=8)
     assert list(chosen) == ["C"]
     assert abs(chosen["C"] - 0.6) < 0.25
-    assert chosen == choose(found, Settings(options=crashbo.Options(risk=1.0)), maximize=False, number=8)
+    assert chosen == choose(found, Problem(UNKNOWN_SPACE, options=crashbo.Options(risk=1.0)), maximize=False, number=8)
 
 
 def test_a_trial_gets_the_parameters_of_its_branch_from_one_plan(study: optuna.Study) -> None:

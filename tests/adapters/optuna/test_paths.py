@@ -16,7 +16,7 @@ from crashbo.adapters.optuna.paths import Path, find_paths, heard, next_path, re
 from crashbo.adapters.optuna.records import Record
 from crashbo.adapters.optuna.space import Translation, infer, infer_all
 from crashbo.optimizer import Optimizer
-from crashbo.problem.history import Settings
+from crashbo.problem.problem import UNKNOWN_SPACE, Problem
 from crashbo.problem.space import Parameter
 from crashbo.problem.suggestion import Reason, Suggestion
 from tests.adapters.optuna.helpers import UNIT, light, make_study, old, params_of, square
@@ -163,7 +163,7 @@ def path_with(costs: list[float | None], name: str = "x", **options: Any) -> Pat
         for number, cost in enumerate(costs)
     ]
     translation = Translation({name: UNIT}, crashbo.Space({name: (0.0, 1.0)}), frozenset())
-    settings = Settings(options=crashbo.Options(**{"initial": 3} | options))
+    settings = Problem(UNKNOWN_SPACE, options=crashbo.Options(**{"initial": 3} | options))
     return Path(translation, make_optimizer(records, translation, settings, maximize=False, number=9))
 
 
@@ -214,18 +214,19 @@ class TestNextPath:
 
     def test_failures_of_other_paths_count_against_the_budget(self) -> None:
         records = [record(0, "crashed", kind="steep", y=0.1), record(1, "crashed", kind="flat", x=0.1)]
-        settings = Settings(options=crashbo.Options(crash_budget=5))
+        settings = Problem(UNKNOWN_SPACE, options=crashbo.Options(crash_budget=5))
         for space in find_paths(records, infer_all(records)):
             assert settings_for(settings, records, space).options.crash_budget == 4
-        assert settings_for(Settings(), records, space).options.crash_budget is None
+        assert settings_for(Problem(UNKNOWN_SPACE), records, space).options.crash_budget is None
 
     def test_the_design_of_a_path_counts_parameters(self) -> None:
         records = [record(0, kind="steep", y=0.1), record(1, kind="flat", x=0.1, u=0.1, v=0.2)]
         designs = [
-            settings_for(Settings(), records, one).options.initial for one in find_paths(records, infer_all(records))
+            settings_for(Problem(UNKNOWN_SPACE), records, one).options.initial
+            for one in find_paths(records, infer_all(records))
         ]
         assert designs == [8, 4]  # two for each parameter that is free; `kind` is, since "new" may lead anywhere
-        short = Settings(options=crashbo.Options(initial=2))
+        short = Problem(UNKNOWN_SPACE, options=crashbo.Options(initial=2))
         assert settings_for(short, records, find_paths(records, infer_all(records))[0]).options.initial == 2
 
 

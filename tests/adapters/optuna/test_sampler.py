@@ -293,7 +293,7 @@ class TestSpaces:
         optimizer = study.sampler.optimizer(study)
         assert (optimizer.space, optimizer.seed, optimizer.acquisition) == (space, 7, "mesco")
         assert (optimizer.direction, optimizer.options.initial) == ("maximize", 4)
-        assert optimizer.settings.strategy == "paper"  # what fixed hyperparameters meant in version 0.1
+        assert optimizer.problem.strategy == "paper"  # what fixed hyperparameters meant in version 0.1
         assert optimizer.options.fixed["objective"].threshold_prior == (0.0, 3.0)
         distributions = {"kp": FloatDistribution(0.0, 10.0), "n": IntDistribution(1, 8)}
         assert study.ask(distributions).params == dict(crashbo.Optimizer(space, seed=7).ask())

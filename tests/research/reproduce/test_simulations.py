@@ -121,7 +121,7 @@ def test_the_papers_settings():
     assert options.fixed["objective"].kernel == "matern32"
     other = simulations.simulated("sim2", 0, paper=PaperSettings(True, "pathwise"))
     assert (other.options.fixed, other.options.sampler) == ({}, "pathwise")
-    assert simulations.simulated("sim2", 0, method="default").settings.strategy == "default"
+    assert simulations.simulated("sim2", 0, method="default").problem.strategy == "default"
 
 
 def test_bad_names_are_refused():

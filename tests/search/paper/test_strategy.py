@@ -13,6 +13,7 @@ from crashbo.model.belief import Averaged
 from crashbo.problem.history import History
 from crashbo.problem.options import FixedModel, Options
 from crashbo.problem.outcome import Trial
+from crashbo.problem.problem import Problem
 from crashbo.problem.space import Space
 from crashbo.research.problems import SYNTHETIC
 from crashbo.search.paper import PaperStrategy
@@ -29,7 +30,7 @@ def history(*told, constraints=(), **options) -> History:
     trials = tuple(Trial(i, {"x1": a, "x2": b}, cost, dict(held)) for i, (a, b, cost, held) in enumerate(told))
     fixed = dict.fromkeys(("objective", *(one.name for one in constraints)), MODEL)
     chosen = Options(**{"initial": 1, "random_start": True, "fixed": fixed, **options})
-    return History(SQUARE, constraints=tuple(constraints), options=chosen, trials=trials, asked=len(trials))
+    return History(Problem(SQUARE, tuple(constraints), options=chosen), trials, asked=len(trials))
 
 
 G = crashbo.Constraint("g")
@@ -87,7 +88,8 @@ def test_a_known_limit_is_not_estimated_and_values_on_both_sides_are_a_standard_
 
 
 def test_costs_are_negated_where_they_are_maximised():
-    up = replace(history((0.2, 0.2, 3.0, {}), (0.8, 0.8, None, {})), direction="maximize")
+    down = history((0.2, 0.2, 3.0, {}), (0.8, 0.8, None, {}))
+    up = replace(down, problem=replace(down.problem, direction="maximize"))
     assert PaperStrategy().surrogate(up).objective.models.block.values.tolist() == [-3.0]
 
 
@@ -112,8 +114,9 @@ def test_the_switch_is_a_global_search_not_a_check_on_the_data():
 
 def test_the_acquisition_can_be_chosen():
     told = history((0.2, 0.2, 0.5, {"g": 0.1}), (0.8, 0.8, 2.0, {"g": None}), constraints=[G])
-    assert PaperStrategy().suggest(replace(told, acquisition="mes")).mode == "mes"
-    assert PaperStrategy().suggest(replace(told, acquisition="auto")).mode == "mesco"
+    for acquisition, mode in (("mes", "mes"), ("auto", "mesco")):
+        problem = replace(told.problem, strategy="paper", acquisition=acquisition)
+        assert PaperStrategy().suggest(replace(told, problem=problem)).mode == mode
 
 
 @pytest.mark.parametrize("sampler", ["virtual", "pathwise"])

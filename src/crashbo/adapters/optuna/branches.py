@@ -12,7 +12,7 @@ from crashbo.adapters.optuna.history import make_optimizer, place
 from crashbo.adapters.optuna.records import Record
 from crashbo.adapters.optuna.space import Translation, infer, translate
 from crashbo.optimizer import Optimizer
-from crashbo.problem.history import Settings
+from crashbo.problem.problem import Problem
 from crashbo.problem.space import Space
 
 _FEWEST, _MOST = 3, 10  # trials before there is a model: two for each parameter to choose, within these
@@ -73,7 +73,7 @@ def find_branch(
     return Branch(having, translation, known)
 
 
-def choose(branch: Branch, settings: Settings, *, maximize: bool, number: int) -> dict[str, Any]:
+def choose(branch: Branch, settings: Problem, *, maximize: bool, number: int) -> dict[str, Any]:
     """Return values for all free parameters of a branch, where the next suggestion's score is highest."""
     optimizer = make_optimizer(branch.records, branch.translation, settings, maximize=maximize, number=number)
     inner = branch.translation.inward(_complete(branch, optimizer.space, number))

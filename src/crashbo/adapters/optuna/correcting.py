@@ -13,10 +13,10 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.adapters.optuna.internals import study_id, trial_id
-from crashbo.adapters.optuna.records import CORRECTION, TOLD_BY, VIOLATED_MARK, Record, checked, read_one
+from crashbo.adapters.optuna.records import CORRECTION, TOLD_BY, Record, checked, read_one
 from crashbo.adapters.optuna.transactions import TRANSIENT, Ending, new_key, writer
 from crashbo.errors import InputError
-from crashbo.problem.outcome import CRASHED
+from crashbo.problem.outcome import CRASHED, labelled
 
 CORRECTIONS = ("finished", "crashed", "transient", "deleted", "restored")
 
@@ -123,15 +123,14 @@ def amend(
 
 def _entry(wanted: Correction, before: Record, key: str) -> dict[str, Any]:
     """A correction as it is stored."""
-    cost, seen, why = checked(CRASHED if wanted.objective is None else wanted.objective, wanted.constraints or {})
-    if wanted.constraints is None:
-        seen = dict(before.constraints)
+    outcome = checked(CRASHED if wanted.objective is None else wanted.objective, wanted.constraints or {})
+    seen = before.constraints if wanted.constraints is None else outcome.constraints
     entry: dict[str, Any] = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "status": "crashed" if wanted.status == "finished" and cost is None else wanted.status,
-        "objective": cost,
-        "constraints": {name: VIOLATED_MARK if value is None else value for name, value in seen.items()},
-        "reason": str(wanted.reason or why),
+        "status": outcome.status if wanted.status == "finished" else wanted.status,
+        "objective": outcome.objective,
+        "constraints": labelled(seen),
+        "reason": str(wanted.reason or outcome.reason),
         "key": key,
     }
     return entry | ({"by": wanted.by} if wanted.by else {})
@@ -171,7 +170,7 @@ def first_recorded(trial: FrozenTrial) -> dict[str, Any]:
         "time": None if ended is None else ended.astimezone(UTC).isoformat(timespec="seconds"),
         "status": record.word,
         "objective": record.objective,
-        "constraints": {name: VIOLATED_MARK if value is None else value for name, value in record.constraints.items()},
+        "constraints": labelled(record.constraints),
         "reason": record.reason,
     }
     return entry | ({"by": str(marks[TOLD_BY])} if marks.get(TOLD_BY) else {})

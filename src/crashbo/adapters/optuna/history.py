@@ -9,28 +9,22 @@ from crashbo.adapters.optuna.records import Record
 from crashbo.adapters.optuna.space import Translation
 from crashbo.errors import InputError
 from crashbo.optimizer import Optimizer
-from crashbo.problem.history import Settings
-from crashbo.problem.outcome import Constraint, Trial
-from crashbo.problem.stored import options_from_json, strategy_in
+from crashbo.problem.history import History
+from crashbo.problem.outcome import Trial
+from crashbo.problem.problem import Direction, Problem
 from crashbo.problem.suggestion import Reason, Suggestion
 
 CONSTRAINTS, SETTINGS = "crashbo:constraints", "crashbo:settings"  # a study's user attributes
 
 
-def settings_in(attributes: Mapping[str, Any]) -> Settings:
-    """Return the settings that `crashbo new` wrote among a study's attributes, also that of version 0.1.
+def settings_in(attributes: Mapping[str, Any]) -> Problem:
+    """Return the problem, but for its space, that `crashbo new` wrote among a study's attributes, also version 0.1.
 
     Raises:
         InputError: if it did not.
     """
     try:
-        found = attributes[SETTINGS]
-        constraints = [Constraint(**one) for one in attributes.get(CONSTRAINTS, [])]
-        options = options_from_json(found.get("options") or {})
-        strategy, acquisition = strategy_in(found)
-        return Settings.check(
-            constraints, strategy=strategy, acquisition=acquisition, seed=found.get("seed", 0), options=options
-        )
+        return Problem.from_json({**attributes[SETTINGS], "constraints": attributes.get(CONSTRAINTS, [])})
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"`study` must be made by `crashbo new`; its settings cannot be read ({error!r}). "
@@ -41,7 +35,7 @@ def settings_in(attributes: Mapping[str, Any]) -> Settings:
 def make_optimizer(
     records: Sequence[Record],
     translation: Translation,
-    settings: Settings,
+    settings: Problem,
     *,
     maximize: bool,
     number: int,
@@ -51,10 +45,8 @@ def make_optimizer(
     Finished, crashed, pruned and pending records that lie in the space count, in the order of their numbers.
     """
     outputs = outputs_of(records, settings.constraints)
-    optimizer = Optimizer(
-        translation.space,
-        **vars(settings) | {"constraints": outputs.all, "direction": "maximize" if maximize else "minimize"},
-    )
+    direction: Direction = "maximize" if maximize else "minimize"
+    problem = replace(settings, space=translation.space, constraints=tuple(outputs.all), direction=direction)
     placed = [(record, place(record, translation)) for record in records]
     trials = [
         Trial(record.number, params, _cost(record), outputs.seen(record), record.reason)
@@ -66,7 +58,7 @@ def make_optimizer(
         for record, params in placed
         if params is not None and record.status == "pending" and record.number != number
     ]
-    return Optimizer.restore(replace(optimizer.saved, trials=tuple(trials), pending=tuple(pending), asked=number))
+    return Optimizer.restore(History(problem, tuple(trials), tuple(pending), asked=number))
 
 
 def _cost(record: Record) -> float | None:

@@ -19,8 +19,8 @@ from crashbo.adapters.optuna.records import Record
 from crashbo.adapters.optuna.space import Distributions, Translation, infer, infer_all, translate
 from crashbo.errors import InputError
 from crashbo.optimizer import Optimizer
-from crashbo.problem.history import Settings
 from crashbo.problem.parameters import Categorical, Float, Int, Parameter
+from crashbo.problem.problem import Problem
 from crashbo.problem.space import Space
 from crashbo.problem.suggestion import Reason, Suggestion
 from crashbo.search.gain import improvement_shape
@@ -154,7 +154,7 @@ def heard(records: Sequence[Record], translation: Translation) -> list[Record]:
     ]
 
 
-def settings_for(settings: Settings, records: Sequence[Record], translation: Translation) -> Settings:
+def settings_for(settings: Problem, records: Sequence[Record], translation: Translation) -> Problem:
     """Return the settings for one path: a short design, since others need one too, and its share of the crash budget.
 
     The share is what the failed trials of other paths leave.

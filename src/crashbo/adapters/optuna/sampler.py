@@ -41,9 +41,9 @@ from crashbo.adapters.optuna.space import (
 from crashbo.adapters.optuna.transactions import writer
 from crashbo.errors import InputError, NumericalError
 from crashbo.optimizer import Optimizer
-from crashbo.problem.history import Settings
 from crashbo.problem.options import Options
 from crashbo.problem.outcome import Constraint
+from crashbo.problem.problem import UNKNOWN_SPACE, Problem
 from crashbo.problem.space import Space
 from crashbo.problem.suggestion import Best, Reason, Suggestion
 from crashbo.search.strategy import Strategy
@@ -56,8 +56,8 @@ class CrashBOSampler(BaseSampler):
     """An Optuna sampler that learns from failed trials.
 
     Use it as `optuna.create_study(sampler=CrashBOSampler())`; nothing else changes. A suggestion depends only on
-    the seed, the trials in the storage and the number of the trial. So a study resumed in another process continues
-    as if it had never stopped, and any number of workers may share it.
+    the seed, the trials in the storage and the number of the trial. So a study resumed in another process on
+    the same machine continues as if it had never stopped, and any number of workers may share it.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class CrashBOSampler(BaseSampler):
         Args:
             constraints: outputs that must stay below a limit, with values written by `report`. Only needed
                 for known limits: an output that is reported but not declared has an unknown limit.
-            seed: the same seed gives the same suggestions; None: a random seed.
+            seed: the same seed gives the same suggestions on one machine; None: a random seed.
             strategy: "default", "paper", or an object of your own; see `crashbo.Optimizer`.
             acquisition: for the paper's strategy; see `crashbo.Optimizer`.
             options: how to search; see `crashbo.Options`.
@@ -96,10 +96,13 @@ class CrashBOSampler(BaseSampler):
             raise InputError(f"`prune_as` must be one of {list(PRUNED_CHOICES)}; got {prune_as!r}.")
         if not isinstance(learn_from, bool) and not callable(learn_from):
             raise InputError(f"`learn_from` must be True, False or a function of a FrozenTrial; got {learn_from!r}.")
-        if seed is None:
-            seed = int(np.random.SeedSequence().generate_state(1)[0])
-        self._settings = Settings.check(
-            constraints, strategy=strategy, acquisition=acquisition, seed=seed, options=options
+        self._settings = Problem.of(
+            UNKNOWN_SPACE,
+            constraints=constraints,
+            strategy=strategy,
+            acquisition=acquisition,
+            seed=seed,
+            options=options,
         )
         self._learn_from = learn_from
         self._prune_as = prune_as
@@ -195,7 +198,7 @@ class CrashBOSampler(BaseSampler):
         records: Sequence[Record],
         translation: Translation,
         number: int,
-        settings: Settings | None = None,
+        settings: Problem | None = None,
     ) -> Optimizer:
         maximize = study.direction == StudyDirection.MAXIMIZE
         optimizer = make_optimizer(records, translation, settings or self._settings, maximize=maximize, number=number)

@@ -151,7 +151,7 @@ class PaperStrategy(Modelling[GPCR, ValuePoint]):
             if safest.value < least:
                 return success, points, safest
         usual = "mesco" if history.constraints else "mes"
-        name = usual if history.acquisition == "auto" else history.acquisition
+        name = usual if history.problem.acquisition == "auto" else history.problem.acquisition
         steps = 2 * max(options.starts, _STEPS)
         virtual = partial(virtual_minima, starts=options.starts, evaluations=steps)
         sampler = pathwise_minima if options.sampler == "pathwise" else virtual

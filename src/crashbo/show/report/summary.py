@@ -205,7 +205,7 @@ def settings_table(view: View, versions: Sequence[tuple[str, str]]) -> Table:
     optimizer = view.optimizer
     told = [
         ("direction", optimizer.direction),
-        ("strategy", optimizer.settings.strategy_name),
+        ("strategy", optimizer.problem.strategy_name),
         *([("acquisition", optimizer.acquisition)] if optimizer.acquisition != "auto" else []),
         ("seed", str(optimizer.seed)),
         *((f"constraint {one.name}", _threshold(one.threshold)) for one in optimizer.constraints),

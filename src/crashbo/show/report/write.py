@@ -155,7 +155,8 @@ def _limits_card(view: View) -> str:
 def _repeat(view: View) -> str:
     state = json.dumps(view.optimizer.to_json(), indent=1)
     return (
-        "<section><h2>To repeat it</h2><p>The same settings, seed and trials give the same suggestions.</p>"
+        "<section><h2>To repeat it</h2>"
+        "<p>The same settings, seed and trials give the same suggestions on the same machine.</p>"
         f"{page.table(summary.space_table(view))}{page.table(summary.settings_table(view, _versions()))}"
         "<details><summary>The whole state</summary><p>Save it as <code>run.json</code>; "
         '<code>crashbo.Optimizer.load("run.json")</code> goes on where this stands.</p>'
