@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-TEST_WORKERS ?= 2
+# More than the two cores that CI has: tests wait for servers, browsers and other processes.
+TEST_WORKERS ?= 3
 # What is imported is compiled then: compiling all of PyTorch, SciPy and the others takes longer than installing them.
 PIP_INSTALL = pip install --quiet --disable-pip-version-check --no-compile
 PYTEST = pytest -n $(TEST_WORKERS) --dist worksteal --durations=15
