@@ -59,7 +59,7 @@ CORE_TESTS = tests/test_extras.py tests/test_optimizer.py tests/test_minimizatio
 	tests/problem/test_space.py tests/model/test_inference.py tests/model/test_map.py tests/search/test_own.py \
 	tests/search/test_gain.py tests/show/test_figures.py tests/show/test_report.py tests/adapters/test_extras.py \
 	tests/adapters/optuna/test_sampler.py tests/store/test_recording.py tests/store/test_storage.py \
-	tests/research/test_demo.py tests/research/reproduce/test_figures.py tests/console/test_app.py \
+	tests/research/reproduce/test_figures.py tests/console/test_app.py \
 	tests/console/test_worker.py tests/cli/test_record.py tests/cli/test_studies.py
 $(VENV)-core/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-core
