@@ -380,6 +380,24 @@ def test_a_state_of_version_0_1_goes_on():
     assert Optimizer.from_json(old.to_json()).trials == old.trials
 
 
+def test_a_state_of_version_0_2_goes_on() -> None:
+    """Written by version 0.2: constraints of every kind, a point given, one that ended in an error, one under way."""
+    old = Optimizer.load(Path(__file__).parent / "data" / "state-0.2.json")
+    assert (len(old.trials), len(old.pending), len(old.errors)) == (7, 2, 1)
+    assert (old.direction, old.seed, old.options.risk, old.options.n_trials) == ("maximize", 4, 0.1, 12)
+    assert old.constraints == (Constraint("g"), Constraint("h", 2.0))
+    assert old.space.constraints == ("x + 0.1 * n <= 1.2",)
+    assert old.initial_points == (old.trials[0].params,)
+    assert {trial.status for trial in old.trials} == {"finished", "crashed"}
+    numbers = [trial.number for trial in old.trials] + [one.number for one in old.pending]
+    assert len(set(numbers)) == 9
+    told = old.tell(old.pending[1], 0.5, g=0.1, h=1.0)
+    assert told.number == max(numbers)
+    assert old.ask().number == max(numbers) + 1
+    again = Optimizer.from_json(old.to_json())
+    assert (again.problem, again.trials, again.pending) == (old.problem, old.trials, old.pending)
+
+
 def test_a_trial_has_the_number_of_its_suggestion() -> None:
     """Told in another order than asked, corrected by the number that the suggestion had."""
     optimizer = Optimizer(SQUARE, seed=1)
