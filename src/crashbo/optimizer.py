@@ -12,6 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from crashbo.errors import InputError
+from crashbo.model.memory import Memory
 from crashbo.model.surrogate import Limit, Relation, Surrogate
 from crashbo.model.threads import few_threads
 from crashbo.model.words import describe_relation
@@ -62,7 +63,7 @@ class Optimizer(Ledger):
         super().__init__(space if isinstance(space, Space) else Space(space), settings)
         for point in initial_points:
             self.add_initial_point(point)
-        self.strategy: Strategy = make_strategy(self.settings.strategy)
+        self._remember(Memory())
         self._asking = threading.Lock()
 
     @property
@@ -179,7 +180,7 @@ class Optimizer(Ledger):
     def copy(self) -> "Optimizer":
         """A copy in the same state, which need not learn again what this one has learned."""
         other = Optimizer.restore(self.history)
-        other.strategy = self.strategy
+        other._remember(self.memory)
         return other
 
     def with_pending(self, params: Sequence[Mapping[str, Any]]) -> "Optimizer":
@@ -192,8 +193,12 @@ class Optimizer(Ledger):
 
     def adopt(self, other: "Optimizer") -> None:
         """Use what another optimizer has learned from the same trials. This saves time and changes no result."""
-        if type(self.strategy) is type(other.strategy) and self.settings.strategy == other.settings.strategy:
-            self.strategy = other.strategy
+        self._remember(other.memory)
+
+    def _remember(self, memory: Memory) -> None:
+        """Keep what is learned there, and use what is there already."""
+        self.memory = memory
+        self.strategy: Strategy = make_strategy(self.settings.strategy, memory)
 
     # --- best --------------------------------------------------------------------------------
 

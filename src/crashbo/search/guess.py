@@ -26,17 +26,21 @@ def low_and_safe(history: History, models: Averaged[Output], numbers: Numbers) -
     safe = models.placed_success(points)
     if not models.any_cost or safe.max() < least:
         return Guess(points[int(safe.argmax())], bool(safe.max() >= least))
-    unit = float(models.moments(points)[0].std()) or 1.0
+    moments = models.moments(points)
+    unit = float(moments[0].std()) or 1.0
+
+    def rate(mean: Array, deviation: Array, success: Array) -> Array:
+        shortfall = np.minimum(np.log(np.maximum(success, 1e-300)) - math.log(least), 0.0)
+        return -(mean + deviation) / unit + 1e3 * shortfall
 
     def score(X: Array) -> Array:
-        mean, deviation = models.moments(X)
-        shortfall = np.minimum(np.log(np.maximum(models.placed_success(X), 1e-300)) - math.log(least), 0.0)
-        return -(mean + deviation) / unit + 1e3 * shortfall
+        return rate(*models.moments(X), models.placed_success(X))
 
     def allowed(X: Array) -> Bools:
         return models.placed_success(X) >= least
 
-    found = maximise(score, with_differences(score), points, history.space, effort=_EFFORT, allowed=allowed).point
+    slope, first = with_differences(score), np.where(safe >= least, rate(*moments, safe), -math.inf)
+    found = maximise(score, slope, points, history.space, effort=_EFFORT, allowed=allowed, first=first).point
     offered = np.array([not history.space.broken(trial.params) for trial in history.trials])
     usable = allowed(history.points) & offered & ~history.failed
     held = [(cost, i) for i, cost in enumerate(history.costs) if cost is not None and usable[i]]

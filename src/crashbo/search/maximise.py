@@ -48,6 +48,7 @@ def maximise(
     *,
     effort: Effort | None = None,
     allowed: Callable[[Array], Bools] | None = None,
+    first: Array | None = None,
 ) -> Maximum:
     """Maximise a score over the unit cube.
 
@@ -60,6 +61,7 @@ def maximise(
         points: `k x d`, valid ones to look at first.
         space: which points are valid.
         allowed: `p x d` to bool `p`, points that may be returned; None allows all.
+        first: `k`, the scores at `points` where they are known, -infinity where that is not allowed.
     """
     effort, rounding = effort or Effort(), Rounding(space)
 
@@ -80,7 +82,7 @@ def maximise(
             best = found
         return best
 
-    values = evaluate(points)
+    values = evaluate(points) if first is None else first
     top = np.argsort(-values, kind="stable")[: effort.starts]
     refined = best_near(_ascend(slope, points[top], rounding, effort))
     best = refined.or_better(_highest(points[top], values[top]))
