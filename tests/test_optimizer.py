@@ -14,10 +14,11 @@ import crashbo
 from crashbo import CRASHED, VIOLATED, Constraint, InputError, Optimizer, Options
 from crashbo.model.surrogate import Limit, Place, Relation
 from crashbo.model.words import describe_limit, describe_places, describe_relation
+from crashbo.problem.arrays import Array
 from crashbo.problem.history import History
 from crashbo.problem.suggestion import Suggestion
 from crashbo.search.default import DefaultStrategy
-from crashbo.search.strategy import Suggested
+from crashbo.search.design import quasi_random
 
 LINE = {"x": (0.0, 1.0)}
 SQUARE = {"x": (0.0, 1.0), "y": (-2.0, 2.0)}
@@ -423,30 +424,23 @@ def test_no_number_is_given_twice() -> None:
     assert restored.ask().number == optimizer.ask().number == 3
 
 
-class Waiting(DefaultStrategy):
-    """Takes as long as the test wants to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun, self.go_on = threading.Event(), threading.Event()
-
-    def suggest(self, history: History) -> Suggested:
-        self.begun.set()
-        assert self.go_on.wait(30)
-        return super().suggest(history)
-
-
 def test_what_is_told_while_a_suggestion_is_made_is_recorded_at_once() -> None:
-    strategy = Waiting()
-    optimizer = Optimizer(SQUARE, seed=1, strategy=strategy)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def waiting(history: History) -> Array | None:
+        begun.set()
+        assert go_on.wait(30)
+        return quasi_random(history)
+
+    optimizer = Optimizer(SQUARE, seed=1, strategy=DefaultStrategy(design=waiting))
     found: list[Suggestion] = []
     asking = threading.Thread(target=lambda: found.append(optimizer.ask()))
     asking.start()
-    assert strategy.begun.wait(30)
+    assert begun.wait(30)
     told = optimizer.tell({"x": 0.1, "y": 0.2}, 1.0)  # returns although the suggestion is not made yet
     optimizer.correct(told.number, 2.0)
     assert not found
-    strategy.go_on.set()
+    go_on.set()
     asking.join(30)
     assert [trial.objective for trial in optimizer.trials] == [2.0]
     assert [one.number for one in optimizer.pending] == [found[0].number] == [1]

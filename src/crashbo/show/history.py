@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.errors import InputError
+from crashbo.model.memory import Memory
 from crashbo.model.surrogate import Limit
 from crashbo.model.threads import few_threads
 from crashbo.problem.history import OBJECTIVE
@@ -141,8 +142,8 @@ def thresholds(source: Source, *, fits: int = 40, true: Mapping[str, float] | No
     seen = modelled(source)
     count = len(seen.trials)
     after = np.unique(np.linspace(1, count, min(fits, count)).round().astype(np.int64))
-    # A strategy of its own remembers from look to look, and the optimizer's keeps what it knows.
-    strategy = make_strategy(seen.optimizer.problem.strategy)
+    # With a memory of its own, so that the optimizer's keeps what it knows.
+    strategy = make_strategy(seen.optimizer.problem.strategy, Memory())
     past = [_limits_after(seen, int(k), strategy) for k in after]
     outputs = [OBJECTIVE, *(one.name for one in seen.optimizer.constraints if one.threshold is None)]
     paths = [_path(seen, output, after, past, (true or {}).get(output)) for output in outputs]

@@ -1,7 +1,8 @@
 """A Gaussian process for classified regression, or a standard GP, of every output: one model instead of an average."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -13,12 +14,14 @@ from crashbo.model.block import Block
 from crashbo.model.inference import Posterior, condition_on_values, evidence_gradient, infer
 from crashbo.model.map import find_mode, log_normal, log_value_prior, usual_values, value_bounds
 from crashbo.model.numbers import NUMBERS
+from crashbo.model.recipe import output_block
 from crashbo.model.rows import NOISE_FLOOR, Rows, joint_covariance
 from crashbo.model.surrogate import Limit
 from crashbo.model.threshold import ThresholdEstimate, ThresholdRule, estimate_threshold, threshold_deviation
-from crashbo.model.values import ValuePoint
+from crashbo.model.values import ValuePoint, fixed_values
 from crashbo.model.warp import Warp, make_warp
 from crashbo.problem.arrays import Array
+from crashbo.problem.history import History
 
 _HYPERPRIOR = (0.0, 5.0)  # of the threshold, on standardised values: wide
 _THRESHOLDS = (-50.0, 50.0)
@@ -69,6 +72,31 @@ class GPCR(Output):
     def believing(self, X: Array) -> Self:
         """This model with points under way that return their mean; the threshold stays."""
         return self._assuming(X, np.ones(len(X), dtype=bool), labelled=False)
+
+
+@dataclass(frozen=True)
+class PaperRecipe:
+    """One GPCR or standard GP per output."""
+
+    def block(self, history: History, output: str) -> Block | None:
+        """Every output absorbs its failures.
+
+        The objective is a GPCR if it ever crashed or if nothing else can fail, else a standard GP (case 3). Values on
+        both sides of a known limit say all that labels would: then only trials without a value have a label.
+        """
+        block = output_block(history, output, absorbed=True)
+        if block is None or block.threshold is None or (block.values > block.threshold).any():
+            return block
+        return replace(block, below=block.value_point)
+
+    def kind(self, block: Block) -> Hashable:
+        return block.margins, bool(len(block.values))
+
+    def learn(self, history: History, output: str, block: Block) -> ValuePoint:
+        return learn(block) if block.fixed is None else fixed_values(block)
+
+    def fit(self, history: History, block: Block, learned: ValuePoint) -> GPCR:
+        return fit(block, learned)
 
 
 def fit(block: Block, point: ValuePoint) -> GPCR:
