@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from crashbo.errors import InputError
 from crashbo.model.memory import Memory
 from crashbo.model.surrogate import Limit
 from crashbo.model.threads import few_threads
+from crashbo.problem.arrays import Array, Bools
 from crashbo.problem.history import OBJECTIVE
 from crashbo.problem.outcome import Trial
 from crashbo.problem.parameters import Categorical
@@ -20,7 +20,6 @@ from crashbo.search.strategy import Strategy
 from crashbo.show.data import describe
 from crashbo.show.views import Source, View, modelled, view
 
-Array: TypeAlias = NDArray[np.float64]
 _HUGE = 1e300
 NO_LIMIT = "`source` must have a learned limit; got none: nothing failed, or crashes are no high costs."
 TOP = 0.86  # where costs end in parallel coordinates; crashed trials end above
@@ -51,7 +50,7 @@ class ThresholdPath:
     true: float | None = None
 
     @property
-    def alone(self) -> NDArray[np.bool_]:
+    def alone(self) -> Bools:
         """`k`, whether a limit is known but neither before nor after: a point of a line without length."""
         known = np.concatenate([[False], np.isfinite(self.limit), [False]])
         return np.asarray(known[1:-1] & ~known[:-2] & ~known[2:])
@@ -74,7 +73,7 @@ class Convergence:
     label: str
     numbers: tuple[int, ...]
     values: Array
-    failed: NDArray[np.bool_]
+    failed: Bools
     best: Array
     minimise: bool
     texts: tuple[str, ...]
@@ -125,7 +124,7 @@ class Parallel:
     positions: Array
     ticks: tuple[Mapping[float, str], ...]
     values: Array
-    failed: NDArray[np.bool_]
+    failed: Bools
     label: str
     numbers: tuple[int, ...]
     texts: tuple[str, ...]
