@@ -1,7 +1,6 @@
 """From the records of a study to a `crashbo.Optimizer` that knows them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from crashbo.adapters.optuna.outputs import outputs_of
@@ -9,7 +8,7 @@ from crashbo.adapters.optuna.records import Record
 from crashbo.adapters.optuna.space import Translation
 from crashbo.errors import InputError
 from crashbo.optimizer import Optimizer
-from crashbo.problem.history import Settings
+from crashbo.problem.history import History, Settings
 from crashbo.problem.outcome import Constraint, Trial
 from crashbo.problem.stored import options_from_json, strategy_in
 from crashbo.problem.suggestion import Reason, Suggestion
@@ -45,16 +44,21 @@ def make_optimizer(
     *,
     maximize: bool,
     number: int,
+    apart: Sequence[Mapping[str, Any]] = (),
 ) -> Optimizer:
     """Return the optimizer that has seen the records and is about to suggest trial `number`.
 
     Finished, crashed, pruned and pending records that lie in the space count, in the order of their numbers.
+
+    Args:
+        records: of the other trials.
+        translation: of the parameters to suggest.
+        settings: how to search.
+        maximize: whether more is better.
+        number: of the trial.
+        apart: more params, in the terms of the space, to keep away from as if they were under way.
     """
     outputs = outputs_of(records, settings.constraints)
-    optimizer = Optimizer(
-        translation.space,
-        **vars(settings) | {"constraints": outputs.all, "direction": "maximize" if maximize else "minimize"},
-    )
     placed = [(record, place(record, translation)) for record in records]
     trials = [
         Trial(record.number, params, _cost(record), outputs.seen(record), record.reason)
@@ -66,7 +70,11 @@ def make_optimizer(
         for record, params in placed
         if params is not None and record.status == "pending" and record.number != number
     ]
-    return Optimizer.restore(replace(optimizer.saved, trials=tuple(trials), pending=tuple(pending), asked=number))
+    first = 1 + max([*(one.number for one in trials), *(one.number for one in pending)], default=-1)
+    pending += [Suggestion(params, first + nth, Reason("given")) for nth, params in enumerate(apart)]
+    about = {"constraints": tuple(outputs.all), "direction": "maximize" if maximize else "minimize"}
+    known = {"trials": tuple(trials), "pending": tuple(pending), "asked": number}
+    return Optimizer.restore(History(space=translation.space, **vars(settings) | about | known))
 
 
 def _cost(record: Record) -> float | None:
