@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 TEST_WORKERS ?= 2
+# What is imported is compiled then: compiling all of PyTorch, SciPy and the others takes longer than installing them.
+PIP_INSTALL = pip install --quiet --disable-pip-version-check --no-compile
+PYTEST = pytest -n $(TEST_WORKERS) --dist worksteal --durations=15
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: help demo test check slow fragile lint bench images core integrations suite v010 docs tutorials package package-core clean
@@ -11,7 +14,7 @@ help:
 	@echo "make demo   set up and run the demo"
 	@echo "make test   set up and run the tests"
 	@echo "make check  everything CI runs: lint, types, imports, tests"
-	@echo "make slow   the statistical tests that take minutes"
+	@echo "make slow   the statistical tests that take minutes, with how long they take"
 	@echo "make fragile  the tests as other processors would decide them; lists what changes (FRAGILE=--help)"
 	@echo "make bench  the benchmarks"
 	@echo "make images  the pictures of the docs"
@@ -20,19 +23,19 @@ help:
 	@echo "make docs   the documentation, into site/; tutorials are run, and anything outdated or missing fails"
 	@echo "make tutorials  the tutorials that need PyTorch, ngspice, PostgreSQL or Ray, in an environment of their own"
 	@echo "make package  wheel and sdist, installed into clean environments with every extra"
-	@echo "make core   the tests of all but the BoTorch facade, in an environment without torch"
+	@echo "make core   every module and some tests of every package, in an environment without torch"
 	@echo "make integrations  the tests of Ax and Ray, in an environment of their own"
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/$(PIP_INSTALL) -c constraints.txt -e '.[dev]'
 	@touch $@
 
 demo: $(VENV)/.ready
 	$(BIN)/crashbo demo
 
 test: $(VENV)/.ready
-	$(BIN)/pytest -m "not slow" -n $(TEST_WORKERS) --dist worksteal
+	$(BIN)/$(PYTEST) -m "not slow"
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -43,36 +46,43 @@ lint: $(VENV)/.ready
 check: lint test
 
 slow: $(VENV)/.ready
-	$(BIN)/pytest -m slow -n $(TEST_WORKERS)
+	$(BIN)/$(PYTEST) -m slow --timeout 3600
 
 # FRAGILE passes options, as in: make fragile FRAGILE="--only perturb-1,nehalem -- tests/learning"
 fragile: $(VENV)/.ready
 	TEST_WORKERS=$(TEST_WORKERS) $(BIN)/python -m tests.fragile $(FRAGILE)
 
-# What `pip install crashbo` gives, the console's extra and the test tools: no torch. Numba and MuJoCo are left out too.
-CORE_WITHOUT = tests/adapters/botorch tests/benchmarks tests/adapters/test_ax.py tests/adapters/test_ray.py
+# What `pip install crashbo` gives, the console's extra and the test tools: no torch, Numba or MuJoCo. Every module is
+# imported there, and a test file or two of every package run. The rest of the tests do the same as in `make test`.
+CORE_TESTS = tests/test_extras.py tests/test_optimizer.py tests/test_minimization.py tests/test_small_mistakes.py \
+	tests/problem/test_space.py tests/model/test_inference.py tests/model/test_map.py tests/search/test_own.py \
+	tests/search/test_gain.py tests/show/test_figures.py tests/show/test_report.py tests/adapters/test_extras.py \
+	tests/adapters/optuna/test_sampler.py tests/store/test_recording.py tests/store/test_storage.py \
+	tests/research/test_demo.py tests/research/reproduce/test_figures.py tests/console/test_app.py \
+	tests/console/test_worker.py tests/cli/test_record.py tests/cli/test_studies.py
 $(VENV)-core/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-core
-	$(VENV)-core/bin/pip install --quiet --disable-pip-version-check -e '.[console,test]'
+	$(VENV)-core/bin/$(PIP_INSTALL) -e '.[console,test]'
 	@touch $@
 
 core: $(VENV)-core/.ready
 	$(VENV)-core/bin/python .ci/without_torch.py
-	$(VENV)-core/bin/pytest -m "not slow" -n $(TEST_WORKERS) --dist worksteal $(CORE_WITHOUT:%=--ignore=%)
+	$(VENV)-core/bin/$(PYTEST) -m "not slow" $(CORE_TESTS)
 
-# Ax and Ray are heavy: their own environment, in its own CI step.
-$(VENV)-integrations/.ready: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)-integrations
-	$(VENV)-integrations/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,ax,ray]'
+# Ax and Ray are heavy: an environment of their own. CI adds them to .venv, after its tests: nothing there changes.
+INTEGRATIONS ?= $(VENV)-integrations
+$(INTEGRATIONS)/.integrations: pyproject.toml constraints.txt
+	test -x $(INTEGRATIONS)/bin/pip || $(PYTHON) -m venv $(INTEGRATIONS)
+	$(INTEGRATIONS)/bin/$(PIP_INSTALL) -c constraints.txt -e '.[dev,ax,ray]'
 	@touch $@
 
-integrations: $(VENV)-integrations/.ready
-	$(VENV)-integrations/bin/pytest tests/adapters/test_ax.py tests/adapters/test_ray.py tests/adapters/test_extras.py
+integrations: $(INTEGRATIONS)/.integrations
+	$(INTEGRATIONS)/bin/pytest --durations=15 tests/adapters/test_ax.py tests/adapters/test_ray.py tests/adapters/test_extras.py
 
 # The other optimizers are heavy too. SUITE passes options, as in: make suite SUITE="--seeds 0-4 --workers 2"
 $(VENV)-suite/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)-suite
-	$(VENV)-suite/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,suite]'
+	$(VENV)-suite/bin/$(PIP_INSTALL) -c constraints.txt -e '.[dev,suite]'
 	@touch $@
 
 suite: $(VENV)-suite/.ready
@@ -89,7 +99,7 @@ $(V010)/.ready:
 	mkdir -p $(V010)/source
 	git archive $(V010_COMMIT) | tar -x -C $(V010)/source
 	$(V010)/bin/pip wheel --quiet --disable-pip-version-check --no-deps -w $(V010)/wheel $(V010)/source
-	$(V010)/bin/pip install --quiet --disable-pip-version-check -c $(V010)/source/constraints.txt \
+	$(V010)/bin/$(PIP_INSTALL) -c $(V010)/source/constraints.txt \
 		$(V010)/wheel/crashbo-0.1.0-py3-none-any.whl
 	rm -r $(V010)/source
 	@touch $@
@@ -102,7 +112,7 @@ images: $(VENV)/.ready
 # The site, without torch. Outputs on pages and light tutorials are made anew.
 $(VENV)-docs/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-docs
-	$(VENV)-docs/bin/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(VENV)-docs/bin/$(PIP_INSTALL) -e '.[docs]'
 	@touch $@
 
 docs: $(VENV)-docs/.ready
@@ -111,7 +121,7 @@ docs: $(VENV)-docs/.ready
 # Tutorials that are too heavy for every build: their outputs are kept in docs/tutorials/stored.
 $(VENV)-tutorials/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)-tutorials
-	$(VENV)-tutorials/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,postgres,ray]' torch
+	$(VENV)-tutorials/bin/$(PIP_INSTALL) -c constraints.txt -e '.[docs,postgres,ray]' torch
 	@touch $@
 
 tutorials: $(VENV)-tutorials/.ready
@@ -122,7 +132,7 @@ PACKAGE = $(VENV)-package
 dist: pyproject.toml README.md $(shell git ls-files src)
 	rm -rf dist $(PACKAGE)-build
 	$(PYTHON) -m venv $(PACKAGE)-build
-	$(PACKAGE)-build/bin/pip install --quiet --disable-pip-version-check build twine
+	$(PACKAGE)-build/bin/$(PIP_INSTALL) build twine
 	$(PACKAGE)-build/bin/python -m build --outdir dist .
 	$(PACKAGE)-build/bin/twine check --strict dist/*
 

@@ -32,7 +32,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-PATIENCE = 120_000  # milliseconds
+PATIENCE = 60_000  # milliseconds
 NASTY = "<img src=x onerror=\"document.title='hacked'\"><script>alert(1)</script>"
 Open = Callable[..., Any]
 

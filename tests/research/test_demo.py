@@ -29,7 +29,7 @@ def ran(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("demo") / "new"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("crashbo.demo.run_demo", watched)
+        patch.setattr("crashbo.research.demo.run_demo", watched)
         found = CliRunner().invoke(app, ["demo", "--folder", str(folder), "--trials", "7", "--seed", "1"])
     assert found.exit_code == 0, found.output
     return found.output, results[0], seen
@@ -95,7 +95,7 @@ def test_words_and_report_give_the_same_best_guess(demo):
 
 def test_the_same_seed_gives_the_same_demo_beside_the_first(demo, monkeypatch):
     result, _ = demo
-    monkeypatch.setattr("crashbo.demo._files", lambda *drawn: ())
+    monkeypatch.setattr("crashbo.research.demo._files", lambda *drawn: ())
     again = run_demo(result.files[0].parent, seed=1, trials=7)
     assert again.place.study == "demo-2"
     assert again.summary()["best"] == result.summary()["best"]
