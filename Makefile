@@ -26,13 +26,22 @@ help:
 	@echo "make core   every module and some tests of every package, in an environment without torch"
 	@echo "make integrations  the tests of Ax and Ray, in an environment of their own"
 
-$(VENV)/.ready: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/$(PIP_INSTALL) -c constraints.txt -e '.[dev]'
+# What `pip install crashbo` gives comes first: it takes seconds and is all that the demo needs.
+$(VENV)/.core: pyproject.toml
+	@echo "1. Making an environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "2. Installing CrashBO and what it needs (about 120 MB to download)"
+	@$(BIN)/pip install --disable-pip-version-check -e .
 	@touch $@
 
-demo: $(VENV)/.ready
-	$(BIN)/crashbo demo
+$(VENV)/.ready: $(VENV)/.core constraints.txt
+	@echo "3. Installing all extras and the tools for tests (about 1.2 GB with PyTorch)"
+	@$(BIN)/pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.core
+	@echo "Tuning a simulated robot"
+	@$(BIN)/crashbo demo
 
 test: $(VENV)/.ready
 	$(BIN)/$(PYTEST) -m "not slow"
