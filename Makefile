@@ -4,7 +4,8 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 TEST_WORKERS ?= 2
 # What is imported is compiled then: compiling all of PyTorch, SciPy and the others takes longer than installing them.
-PIP_INSTALL = pip install --quiet --disable-pip-version-check --no-compile
+PIP = pip install --disable-pip-version-check --no-compile
+PIP_INSTALL = $(PIP) --quiet
 PYTEST = pytest -n $(TEST_WORKERS) --dist worksteal --durations=15
 export OMP_NUM_THREADS ?= 1
 
@@ -31,12 +32,12 @@ $(VENV)/.core: pyproject.toml
 	@echo "1. Making an environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@echo "2. Installing CrashBO and what it needs (about 120 MB to download)"
-	@$(BIN)/pip install --disable-pip-version-check -e .
+	@$(BIN)/$(PIP) -e .
 	@touch $@
 
 $(VENV)/.ready: $(VENV)/.core constraints.txt
 	@echo "3. Installing all extras and the tools for tests (about 1.2 GB with PyTorch)"
-	@$(BIN)/pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/$(PIP) -c constraints.txt -e '.[dev]'
 	@touch $@
 
 demo: $(VENV)/.core
