@@ -12,6 +12,7 @@ from crashbo.model.average import Candidates, ModelSet
 from crashbo.model.belief import Output
 from crashbo.model.block import Block
 from crashbo.model.inference import Posterior, condition_on_values, evidence_gradient, infer
+from crashbo.model.kernel import Matern52
 from crashbo.model.map import find_mode, log_normal, log_value_prior, usual_values, value_bounds
 from crashbo.model.numbers import NUMBERS
 from crashbo.model.recipe import output_block
@@ -126,7 +127,7 @@ def learn(block: Block) -> ValuePoint:
     d = block.X.shape[-1]
     start, bounds = usual_values(d), value_bounds(d)
     if not len(block.values):
-        return ValuePoint(Warp(), "matern52", start, 0.0)
+        return ValuePoint(Warp(), Matern52(), start, 0.0)
     warp = make_warp(block.values, 0.0)
     assert warp is not None
     values = warp(block.values)
@@ -145,13 +146,13 @@ def learn(block: Block) -> ValuePoint:
         return value + float(prior + hyperprior), gradient + np.append(by_prior, pull)
 
     mode = find_mode(with_priors, start, bounds)
-    return ValuePoint(warp, "matern52", mode.theta[: d + 2], 0.0)
+    return ValuePoint(warp, Matern52(), mode.theta[: d + 2], 0.0)
 
 
 def log_evidence(block: Block, rows: Rows, logs: Array, threshold: float) -> tuple[float, Array]:
     """Log evidence of a GPCR, and its gradient, `d + 3`: by `logs` as in `log_value_prior`, and by the threshold."""
     scale = math.exp(0.5 * logs[-2])
-    at = block.with_threshold(logs[None], np.array([threshold / scale]), "matern52")
+    at = block.with_threshold(logs[None], np.array([threshold / scale]), Matern52())
     posterior = infer(rows, at, tolerance=1e-5, max_sweeps=100)
     gradient = evidence_gradient(posterior)
     gradient[-1] /= scale
