@@ -5,7 +5,8 @@ BIN = $(VENV)/bin
 # More than the two cores that CI has: tests wait for servers, browsers and other processes.
 TEST_WORKERS ?= 3
 # What is imported is compiled then: compiling all of PyTorch, SciPy and the others takes longer than installing them.
-PIP_INSTALL = pip install --quiet --disable-pip-version-check --no-compile
+PIP = pip install --disable-pip-version-check --no-compile
+PIP_INSTALL = $(PIP) --quiet
 PYTEST = pytest -n $(TEST_WORKERS) --dist worksteal --durations=15
 export OMP_NUM_THREADS ?= 1
 
@@ -27,13 +28,22 @@ help:
 	@echo "make core   every module and some tests of every package, in an environment without torch"
 	@echo "make integrations  the tests of Ax and Ray, in an environment of their own"
 
-$(VENV)/.ready: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/$(PIP_INSTALL) -c constraints.txt -e '.[dev]'
+# What `pip install crashbo` gives comes first: it takes seconds and is all that the demo needs.
+$(VENV)/.core: pyproject.toml
+	@echo "1. Making an environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "2. Installing CrashBO and what it needs (about 120 MB to download)"
+	@$(BIN)/$(PIP) -e .
 	@touch $@
 
-demo: $(VENV)/.ready
-	$(BIN)/crashbo demo
+$(VENV)/.ready: $(VENV)/.core constraints.txt
+	@echo "3. Installing all extras and the tools for tests (about 1.2 GB with PyTorch)"
+	@$(BIN)/$(PIP) -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.core
+	@echo "Tuning a simulated robot"
+	@$(BIN)/crashbo demo
 
 test: $(VENV)/.ready
 	$(BIN)/$(PYTEST) -m "not slow"

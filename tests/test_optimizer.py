@@ -14,10 +14,11 @@ import crashbo
 from crashbo import CRASHED, VIOLATED, Constraint, InputError, Optimizer, Options
 from crashbo.model.surrogate import Limit, Place, Relation
 from crashbo.model.words import describe_limit, describe_places, describe_relation
+from crashbo.problem.arrays import Array
 from crashbo.problem.history import History
 from crashbo.problem.suggestion import Suggestion
 from crashbo.search.default import DefaultStrategy
-from crashbo.search.strategy import Suggested
+from crashbo.search.design import quasi_random
 
 LINE = {"x": (0.0, 1.0)}
 SQUARE = {"x": (0.0, 1.0), "y": (-2.0, 2.0)}
@@ -380,6 +381,24 @@ def test_a_state_of_version_0_1_goes_on():
     assert Optimizer.from_json(old.to_json()).trials == old.trials
 
 
+def test_a_state_of_version_0_2_goes_on() -> None:
+    """Written by version 0.2: constraints of every kind, a point given, one that ended in an error, one under way."""
+    old = Optimizer.load(Path(__file__).parent / "data" / "state-0.2.json")
+    assert (len(old.trials), len(old.pending), len(old.errors)) == (7, 2, 1)
+    assert (old.direction, old.seed, old.options.risk, old.options.n_trials) == ("maximize", 4, 0.1, 12)
+    assert old.constraints == (Constraint("g"), Constraint("h", 2.0))
+    assert old.space.constraints == ("x + 0.1 * n <= 1.2",)
+    assert old.initial_points == (old.trials[0].params,)
+    assert {trial.status for trial in old.trials} == {"finished", "crashed"}
+    numbers = [trial.number for trial in old.trials] + [one.number for one in old.pending]
+    assert len(set(numbers)) == 9
+    told = old.tell(old.pending[1], 0.5, g=0.1, h=1.0)
+    assert told.number == max(numbers)
+    assert old.ask().number == max(numbers) + 1
+    again = Optimizer.from_json(old.to_json())
+    assert (again.problem, again.trials, again.pending) == (old.problem, old.trials, old.pending)
+
+
 def test_a_trial_has_the_number_of_its_suggestion() -> None:
     """Told in another order than asked, corrected by the number that the suggestion had."""
     optimizer = Optimizer(SQUARE, seed=1)
@@ -405,30 +424,23 @@ def test_no_number_is_given_twice() -> None:
     assert restored.ask().number == optimizer.ask().number == 3
 
 
-class Waiting(DefaultStrategy):
-    """Takes as long as the test wants to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun, self.go_on = threading.Event(), threading.Event()
-
-    def suggest(self, history: History) -> Suggested:
-        self.begun.set()
-        assert self.go_on.wait(30)
-        return super().suggest(history)
-
-
 def test_what_is_told_while_a_suggestion_is_made_is_recorded_at_once() -> None:
-    strategy = Waiting()
-    optimizer = Optimizer(SQUARE, seed=1, strategy=strategy)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def waiting(history: History) -> Array | None:
+        begun.set()
+        assert go_on.wait(30)
+        return quasi_random(history)
+
+    optimizer = Optimizer(SQUARE, seed=1, strategy=DefaultStrategy(design=waiting))
     found: list[Suggestion] = []
     asking = threading.Thread(target=lambda: found.append(optimizer.ask()))
     asking.start()
-    assert strategy.begun.wait(30)
+    assert begun.wait(30)
     told = optimizer.tell({"x": 0.1, "y": 0.2}, 1.0)  # returns although the suggestion is not made yet
     optimizer.correct(told.number, 2.0)
     assert not found
-    strategy.go_on.set()
+    go_on.set()
     asking.join(30)
     assert [trial.objective for trial in optimizer.trials] == [2.0]
     assert [one.number for one in optimizer.pending] == [found[0].number] == [1]

@@ -14,7 +14,6 @@ import crashbo
 from crashbo import CRASHED, VIOLATED, Constraint, Optimizer, Options
 from crashbo.model.surrogate import Limit
 from crashbo.problem.history import History
-from crashbo.search.default import DefaultStrategy
 from crashbo.search.strategy import Guess
 from tests.test_optimizer import LINE, QUICK, SQUARE, cost, run
 
@@ -132,11 +131,10 @@ def test_threads_get_no_number_and_no_point_twice():
     assert optimizer.pending == ()
 
 
-class Interrupted(DefaultStrategy):
+class Interrupted:
     """Whenever it is asked for its models, another thread tells a crash."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.seen: list[History] = []
         self.interrupt = lambda: None
 
@@ -152,6 +150,8 @@ class Interrupted(DefaultStrategy):
     def guess(self, history: History) -> Guess:
         self.seen.append(history)
         return Guess(np.full(2, 0.5), True)
+
+    suggest = score = guess
 
 
 def test_a_trial_told_meanwhile_is_no_part_of_an_answer():

@@ -9,6 +9,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from crashbo.model.memory import Memory
 from crashbo.model.surrogate import Limit, Relation, Surrogate
 from crashbo.model.threads import few_threads
 from crashbo.model.words import describe_relation
@@ -75,7 +76,7 @@ class Optimizer:
         """Start from a history, which is replaced under a lock."""
         self._history = history
         self._lock, self._asking = threading.RLock(), threading.Lock()
-        self.strategy: Strategy = make_strategy(history.problem.strategy)
+        self._remember(Memory())
 
     @property
     def history(self) -> History:
@@ -287,7 +288,7 @@ class Optimizer:
     def copy(self) -> "Optimizer":
         """A copy in the same state, which need not learn again what this one has learned."""
         other = Optimizer.restore(self.history)
-        other.strategy = self.strategy
+        other._remember(self.memory)
         return other
 
     def with_pending(self, params: Sequence[Mapping[str, Any]]) -> "Optimizer":
@@ -298,8 +299,12 @@ class Optimizer:
 
     def adopt(self, other: "Optimizer") -> None:
         """Use what another optimizer has learned from the same trials. This saves time and changes no result."""
-        if type(self.strategy) is type(other.strategy) and self.problem.strategy == other.problem.strategy:
-            self.strategy = other.strategy
+        self._remember(other.memory)
+
+    def _remember(self, memory: Memory) -> None:
+        """Keep what is learned there, and use what is there already."""
+        self.memory = memory
+        self.strategy: Strategy = make_strategy(self.problem.strategy, memory)
 
     # --- best --------------------------------------------------------------------------------
 

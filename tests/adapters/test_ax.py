@@ -386,7 +386,7 @@ def test_all_kinds_of_parameters() -> None:
                 client.mark_trial_failed(index)
     assert len(told(client)) == 7
     assert list(best(client).params) == ["x", "n", "m", "s", "c", "o", "b", "f", "d"]
-    ordered = node_of(client)._current().problem.codec
+    ordered = node_of(client)._current().asked.codec
     assert ordered.encode({**params, "o": 100})["o"] == 2
     assert ordered.encode({**params, "o": 50}) is None
 

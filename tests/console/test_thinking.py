@@ -193,11 +193,16 @@ def test_what_did_not_count_is_offered_again(study: Study) -> None:
 
 
 def test_the_queue_comes_first(study: Study) -> None:
-    study.inner.enqueue_trial({"kp": 3.0})  # incomplete: left to workers
-    study.inner.enqueue_trial({"kp": 3.0, "kd": 99.0})  # outside the space
+    study.inner.enqueue_trial({"kp": 3.0})  # the model chooses the rest
+    study.inner.enqueue_trial({"kp": 3.0, "kd": 99.0})  # outside the space, as the user wants it
     study.inner.enqueue_trial({"kp": 3.0, "kd": 0.25})
-    offer = said(thinker(study), "offer")["offer"]
-    assert (offer["params"], offer["waiting"]) == ({"kp": 3.0, "kd": 0.25}, 2)
+    for number, params in enumerate([{"kp": 3.0}, {"kp": 3.0, "kd": 99.0}, {"kp": 3.0, "kd": 0.25}]):
+        step = said(thinker(study), "offer")
+        offer = step["offer"]
+        assert offer["waiting"] == number
+        assert params.items() <= offer["params"].items()
+        assert Desk(study).take(Offer("key", step["basis"], step["count"], **offer)) == number
+        assert study.trial(number).params == offer["params"]
 
 
 def test_without_new_results_nothing_is_fitted_again(study: Study) -> None:

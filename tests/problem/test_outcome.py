@@ -1,5 +1,6 @@
 """Outcomes: what a trial may end in, and the message for everything else."""
 
+import json
 import math
 from fractions import Fraction
 
@@ -8,7 +9,7 @@ import pytest
 
 import crashbo
 from crashbo import CRASHED, VIOLATED, Constraint, Crash, CrashBOError, InputError, Trial
-from crashbo.problem.outcome import Outcome, check_outcome, outcome_of, why_no_cost
+from crashbo.problem.outcome import Outcome, check_outcome, labelled, outcome_of, why_no_cost
 
 REACH = [Constraint("reach")]
 
@@ -155,3 +156,10 @@ def test_an_undeclared_constraint_is_refused_by_name():
 def test_a_cost_comes_with_all_constraints():
     with pytest.raises(InputError, match=r"`reach` must be told with the objective; got nothing.*crashbo\.VIOLATED"):
         check_outcome(1.0, {}, REACH)
+
+
+def test_words_of_files_are_the_labels():
+    assert check_outcome("crashed", {"reach": "violated"}, REACH) == Outcome(None, {"reach": None})
+    told = labelled({"reach": None, "speed": 2.0})
+    assert (told, json.dumps(told)) == ({"reach": VIOLATED, "speed": 2.0}, '{"reach": "violated", "speed": 2.0}')
+    assert (Outcome(1.0, {"reach": None}).status, Outcome(None).status) == ("finished", "crashed")

@@ -306,7 +306,7 @@ def offers() -> Iterator[Any]:
             yield pytest.param(name, cost, optimum, "paper", id=f"{name}-paper", marks=marks)
 
 
-@pytest.mark.parametrize(("name", "cost", "optimum", "strategy"), offers())
+@pytest.mark.parametrize(("name", "cost", "optimum", "strategy"), list(offers()))
 def test_all_that_is_offered_satisfies_them(name, cost, optimum, strategy):
     space = SPACES[name]()
     n_trials = 14 if strategy == "default" and optimum is not None else 8

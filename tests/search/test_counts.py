@@ -9,7 +9,7 @@ import pytest
 
 from crashbo import CRASHED, Optimizer
 from crashbo.model.average import learning_size
-from crashbo.search.default import DefaultStrategy
+from crashbo.model.recipe import AverageRecipe
 
 SQUARE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 
@@ -18,14 +18,14 @@ SQUARE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 def counts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     """Calls of the two steps that take time."""
     found: Counter[str] = Counter()
-    for name in ("_learn", "_fit"):
-        step = getattr(DefaultStrategy, name)
+    for name in ("learn", "fit"):
+        step = getattr(AverageRecipe, name)
 
-        def counted(self: DefaultStrategy, *given: object, step=step, name=name) -> object:
+        def counted(self: AverageRecipe, *given: object, step=step, name=name) -> object:
             found[name] += 1
             return step(self, *given)
 
-        monkeypatch.setattr(DefaultStrategy, name, counted)
+        monkeypatch.setattr(AverageRecipe, name, counted)
     return found
 
 
@@ -50,7 +50,7 @@ def test_learning_follows_the_schedule(counts: Counter[str], constraints: int, f
         optimizer.best()
         tell(optimizer, suggestion)
     sizes = {learning_size(count) for count in range(first, last)}
-    assert counts == {"_learn": len(sizes) * (1 + constraints), "_fit": (last - first) * (1 + constraints)}
+    assert counts == {"learn": len(sizes) * (1 + constraints), "fit": (last - first) * (1 + constraints)}
 
 
 def test_threads_share_what_was_learned(counts: Counter[str]) -> None:
@@ -78,4 +78,4 @@ def test_threads_share_what_was_learned(counts: Counter[str]) -> None:
         one.join()
     assert problems == []
     assert len(optimizer.trials) == 16
-    assert counts["_fit"] <= 5 * 3  # 12 to 16 trials, three outputs
+    assert counts["fit"] <= 5 * 3  # 12 to 16 trials, three outputs

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from crashbo import CRASHED, VIOLATED, Constraint, FixedModel, InputError, Options
-from crashbo.model.belief import output_block
 from crashbo.model.numbers import NUMBERS
+from crashbo.model.recipe import output_block
 from crashbo.optimizer import Optimizer
 from crashbo.problem.history import History
 from crashbo.problem.outcome import Trial

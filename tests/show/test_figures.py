@@ -9,8 +9,10 @@ from matplotlib.collections import PathCollection, QuadMesh
 
 import crashbo
 from crashbo import CRASHED, InputError, Optimizer, plots
-from crashbo.show import data, figures, history, interactive, planes, run_figures, run_interactive
+from crashbo.show import data, draw_matplotlib, draw_plotly, history, interactive, planes
 from crashbo.show.importance import importance
+from crashbo.show.model_charts import layer_chart, line_chart, maps_chart
+from crashbo.show.run_charts import convergence_chart, importance_chart, thresholds_chart
 
 THEMES = ["light", "dark"]
 
@@ -27,7 +29,7 @@ def marks(axes, name: str) -> np.ndarray:
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_model_is_drawn_as_computed(one, theme):
     line = data.line(one, points=31)
-    figure = figures.draw_line(line, theme=theme)
+    figure = draw_matplotlib.draw(line_chart(line), theme)
     top, middle, bottom = figure.axes
     (mean,) = [one for one in top.lines if one.get_label() == "posterior mean"]
     assert mean.get_ydata().tolist() == line.curves[0].mean.tolist()
@@ -41,7 +43,7 @@ def test_the_model_is_drawn_as_computed(one, theme):
 
 def test_maps_are_drawn_as_computed(two):
     maps = planes.maps(plots.view(two, units={"kp": "N/m"}), points=8)
-    figure = figures.draw_maps(maps)
+    figure = draw_matplotlib.draw(maps_chart(maps))
     first = figure.axes[0]
     (mesh,) = [one for one in first.collections if isinstance(one, QuadMesh)]
     assert mesh.get_array().ravel().tolist() == maps.layer("mean").values.ravel().tolist()
@@ -101,10 +103,9 @@ def test_every_matplotlib_picture_is_drawn(mixed, two, tmp_path):
 
 def test_convergence_marks_crashes_apart_from_costs(two):
     strip, axes = plots.plot_convergence(two).axes
-    assert strip.lines[0].get_xdata().tolist() == [3]
-    drawn = {line.get_label(): line.get_xdata().tolist() for line in axes.lines}
-    assert drawn["succeeded"] == [0, 1, 4]
-    assert drawn["limit broken"] == [2]
+    assert marks(strip, "crashed")[:, 0].tolist() == [3]
+    assert marks(axes, "succeeded")[:, 0].tolist() == [0, 1, 4]
+    assert marks(axes, "limit broken")[:, 0].tolist() == [2]
 
 
 def test_thresholds_show_the_truth_where_it_is_known(two):
@@ -118,11 +119,14 @@ def test_a_limit_that_is_known_once_is_a_point_with_a_bar():
     limit = np.array([1.2, math.nan, math.nan, 1.3, 1.4])
     path = history.ThresholdPath("objective", "cost", numbers, limit, 0.1 + 0 * limit, worst, np.array([2]))
     assert path.alone.tolist() == [True, False, False, False, False]
-    axes = run_figures.draw_thresholds([path]).axes[0]
-    assert [bar.lines[0].get_xdata().tolist() for bar in axes.containers] == [[1]]
-    traces = [one for one in run_interactive.draw_thresholds([path]).data if one.name == "± its standard deviation"]
-    assert [one.mode for one in traces] == ["markers", "lines"]
-    assert traces[1].y == pytest.approx([1.2, 1.3, 1.5, 1.4])
+    axes = draw_matplotlib.draw(thresholds_chart([path])).axes[0]
+    (bar,) = axes.containers
+    assert bar.lines[2][0].get_segments()[0] == pytest.approx(np.array([[1, 1.1], [1, 1.3]]))
+    figure = draw_plotly.draw(thresholds_chart([path]))
+    (ribbon,) = [one for one in figure.data if one.name == "± its standard deviation"]
+    assert ribbon.y == pytest.approx([1.2, 1.3, 1.5, 1.4])
+    (bar,) = [one for one in figure.data if one.error_y.array is not None]
+    assert (list(bar.x), list(bar.error_y.array)) == ([1], pytest.approx([0.1]))
 
 
 def test_without_a_limit_there_is_no_picture_of_it():
@@ -140,7 +144,7 @@ def test_an_unknown_theme_is_refused(one):
 
 
 def test_a_notebook_shows_a_figure_by_itself(one):
-    assert figures.draw_line(data.line(one, points=5))._repr_png_().startswith(b"\x89PNG")
+    assert draw_matplotlib.draw(line_chart(data.line(one, points=5)))._repr_png_().startswith(b"\x89PNG")
 
 
 # --- plotly ------------------------------------------------------------------------------------
@@ -152,20 +156,20 @@ def trace(figure, name: str):
 
 def test_the_interactive_model_is_drawn_as_computed(one):
     line = data.line(one, points=31)
-    figure = interactive.draw_line(line)
-    assert trace(figure, "mean").y == pytest.approx(line.curves[0].mean, rel=1e-5)
-    assert trace(figure, "learned limit").y == (line.curves[0].limit.value,) * 2
+    figure = draw_plotly.draw(line_chart(line))
+    assert trace(figure, "posterior mean").y == pytest.approx(line.curves[0].mean, rel=1e-5)
+    assert trace(figure, "learned limit").y == pytest.approx([line.curves[0].limit.value] * 2)
     assert list(trace(figure, "crashed: value unknown").text) == ["trial 3: crashed: fell", "trial 4: crashed: fell"]
-    assert trace(figure, "next point").x == (line.next,)
+    assert trace(figure, "next point").x == pytest.approx([line.next])
 
 
 def test_interactive_maps_are_drawn_as_computed(two):
     maps = planes.maps(two, points=7)
-    figure = interactive.draw_maps(maps)
+    figure = draw_plotly.draw(maps_chart(maps, columns=2))
     assert trace(figure, "cost, mean").z.ravel() == pytest.approx(maps.layer("mean").values.ravel(), rel=1e-5)
     assert len(trace(figure, "failed").x) == 1
-    single = interactive.draw_layer(maps, maps.layer("acquisition"))
-    assert trace(single, "next point").x == (maps.next[0],)
+    single = draw_plotly.draw(layer_chart(maps, maps.layer("acquisition")))
+    assert trace(single, "next point").x == pytest.approx([maps.next[0]])
 
 
 def test_every_interactive_picture_is_valid(mixed, two):
@@ -187,11 +191,12 @@ def test_every_interactive_picture_is_valid(mixed, two):
 
 def test_both_kinds_agree_on_the_same_numbers(two):
     run = history.convergence(two)
-    drawn = {line.get_label(): line.get_ydata() for line in run_figures.draw_convergence(run).axes[1].lines}
-    shown = trace(run_interactive.draw_convergence(run), "best so far")
+    chart = convergence_chart(run)
+    drawn = {line.get_label(): line.get_ydata() for line in draw_matplotlib.draw(chart).axes[1].lines}
+    shown = trace(draw_plotly.draw(chart), "best so far")
     assert drawn["best so far"] == pytest.approx(shown.y)
     shares = importance(two)
-    bars = run_interactive.draw_importance(shares)
+    bars = draw_plotly.draw(importance_chart(shares))
     assert sorted(trace(bars, "for the cost").x) == pytest.approx(sorted(shares.cost))
 
 

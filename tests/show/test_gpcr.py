@@ -20,7 +20,7 @@ def test_the_posterior_spans_the_domain_and_marks_every_trial(curves: Curves) ->
     top, bottom = plot_posterior(curves, name="gain").axes
     assert bottom.get_xlabel() == "gain"
     assert bottom.get_xlim() == (0.0, 10.0)
-    drawn = {line.get_label(): len(line.get_xdata()) for line in top.lines}
+    drawn = {points.get_gid(): len(points.get_offsets()) for points in top.collections if points.get_gid()}
     assert drawn["stable trials"] == 3
     assert drawn["crashed trials (cost unknown)"] == 2
 

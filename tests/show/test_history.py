@@ -7,7 +7,7 @@ import pytest
 
 import crashbo
 from crashbo import CRASHED, VIOLATED, Categorical, Constraint, InputError, Optimizer, Options
-from crashbo.search.default import DefaultStrategy
+from crashbo.model.recipe import AverageRecipe
 from crashbo.show import history, view
 from crashbo.show.importance import importance
 from tests.show.conftest import FIXED
@@ -39,7 +39,7 @@ def test_few_fits_are_spread_evenly_and_the_last_trial_is_one(two):
 def test_looking_back_changes_nothing(two, monkeypatch):
     before = two.limits
     history.thresholds(two)
-    monkeypatch.setattr(DefaultStrategy, "_fit", None)  # what the optimizer has learned is still there
+    monkeypatch.setattr(AverageRecipe, "fit", None)  # what the optimizer has learned is still there
     assert two.limits == before
 
 

@@ -11,7 +11,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.adapters.optuna.correcting import Correction, amend
-from crashbo.adapters.optuna.internals import trial_id
+from crashbo.adapters.optuna.internals import set_system_attribute, trial_id
 from crashbo.adapters.optuna.records import RETRY_OF, SKIPPED
 from crashbo.adapters.optuna.transactions import CREATED, Beginning, Ending, new_key, writer
 from crashbo.console.forms import NAME_LIMIT, REASON_LIMIT, Form
@@ -116,13 +116,7 @@ class Desk:
 
     def _trial(self, offer: Offer, state: TrialState, by: str) -> FrozenTrial:
         self.study.check_askable()
-        marks: dict[str, Any] = {f"crashbo:{key}": value for key, value in offer.beliefs.items()}
-        if by:
-            marks[BY] = by
-        if offer.expected:
-            marks[EXPECTED] = dict(offer.expected)
-        if state == TrialState.PRUNED:
-            marks[SKIPPED] = "skipped"
+        marks = _marks(offer, by) | ({SKIPPED: "skipped"} if state == TrialState.PRUNED else {})
         return optuna.trial.create_trial(
             state=state,
             params=self.study.translation.outward(offer.params),
@@ -160,14 +154,17 @@ class Desk:
 
     def _take_waiting(self, offer: Offer, number: int, by: str, key: str | None) -> int:
         """Start a trial of the queue; the storage lets one process do so."""
+        self.study.check_askable()
         translation = self.study.translation
         chosen = translation.outward(offer.params)
         params = {name: (chosen[name], one) for name, one in translation.distributions.items()}
-        marks = self._trial(offer, TrialState.RUNNING, by).user_attrs
+        marks = _marks(offer, by)
         trial = self.study.trial(number)
         with self.study.guarded():
             if not writer(self.study.inner).begin(trial_id(trial), Beginning(marks, params, key or new_key())):
                 raise TakenError(f"Someone else has just taken this one: it is trial {number}.")
+            if offer.retry_of is not None:
+                set_system_attribute(self.study.inner, trial, RETRY_OF, offer.retry_of)
         return number
 
     def _skip_waiting(self, number: int, by: str) -> None:
@@ -249,11 +246,21 @@ class Desk:
         return number
 
 
+def _marks(offer: Offer, by: str) -> dict[str, Any]:
+    """What is kept with a trial about its offer."""
+    marks: dict[str, Any] = {f"crashbo:{key}": value for key, value in offer.beliefs.items()}
+    marks |= {BY: by} if by else {}
+    return marks | ({EXPECTED: dict(offer.expected)} if offer.expected else {})
+
+
 def same(space: Space, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two params are the same experiment."""
     if not space.dimension or any(name not in one or name not in other for name in space):
         return False
-    return bool(np.abs(space.encode(one) - space.encode(other)).max() < _NEAR)
+    try:
+        return bool(np.abs(space.encode(one) - space.encode(other)).max() < _NEAR)
+    except InputError:  # a value from the queue, outside its range
+        return dict(one) == dict(other)
 
 
 def _stored(outcome: Outcome) -> dict[str, Any]:

@@ -8,20 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.adapters.optuna.records import worth_another_try
+from crashbo.adapters.optuna.offers import skipped
+from crashbo.adapters.optuna.records import read
 from crashbo.console.snapshot import Reader, Snapshot
 from crashbo.errors import InputError, NumericalError
 from crashbo.model.words import describe_places
 from crashbo.optimizer import Optimizer
 from crashbo.problem.history import OBJECTIVE
 from crashbo.problem.space import Space
-from crashbo.problem.suggestion import Reason, Suggestion
 from crashbo.show.views import View
 from crashbo.store.asking import use_sampler
 from crashbo.store.study import Study
 
 CELLS, STEPS = 41, 101  # of a map along each axis, of a line
-_SKIPS = 20  # how many skipped suggestions are kept away from
 
 
 @dataclass
@@ -81,13 +80,11 @@ class Thinker:
 
     def _refresh(self) -> None:
         """Read the study; fit anew only if there are new results, or the study was edited."""
-        before, self.snapshot = self.optimizer, self.reader.read()
+        self.snapshot = self.reader.read()
         self.study = self.reader.study  # with its definition, which may have been edited
         sampler = use_sampler(self.study)
         with self.study.guarded():
             fresh = sampler.optimizer(self.study.inner)
-        if before is not None:
-            fresh.adopt(before)
         self.optimizer, self.problem = fresh, ""
         try:
             if self._has_model():
@@ -101,54 +98,29 @@ class Thinker:
     # --- the suggestion --------------------------------------------------------------------------
 
     def _offer(self) -> dict[str, Any]:
-        """What to try next: what is in the queue, else a transient failure again, else what the model says."""
-        queued, again = self._queued(), worth_another_try(self._seen.records)
-        if queued is not None:
-            number, params = queued
-            return self._described(params, {"mode": "given", "why": "someone put it in the queue"}, waiting=number)
-        if again is not None:
-            why = f"another try of trial {again.number}, whose failure was transient"
-            return self._described(again.params, {"mode": "retry", "why": why}, retry_of=again.number)
-        suggestion = self._ask()
-        return self._described(suggestion, beliefs_of(suggestion.why))
-
-    def _queued(self) -> tuple[int, dict[str, Any]] | None:
-        """The first waiting trial whose params are all given."""
-        space = self.study.definition.space
-        for trial in self.study.inner.get_trials(deepcopy=False):
-            given = trial.system_attrs.get("fixed_params", {})
-            if trial.state.name == "WAITING" and set(given) == set(space):
-                try:
-                    shown = {name: self.study.translation.shown(name, value) for name, value in given.items()}
-                    return trial.number, space.validate(shown)
-                except InputError:
-                    continue
-        return None
-
-    def _ask(self) -> Suggestion:
-        """Ask a copy of the optimizer."""
-        copy = self._apart()
-        try:
-            if not self.problem:
-                return copy.ask()
-        except NumericalError as error:
-            self.problem = f"The model cannot choose a point ({error})."
-        number = copy.history.asked
-        return Suggestion(copy.space.sobol(number + 1, copy.seed)[-1], number, Reason("initial"))
+        """What the next trial is offered, as the page shows it."""
+        sampler = use_sampler(self.study)
+        with self.study.guarded():
+            offer = sampler.next_offer(self.study.inner)
+        if offer.problem and not self.problem:
+            self.problem = f"The model cannot choose a point ({offer.problem})."
+        space, shown = self.study.definition.space, self.study.translation.shown
+        params = {name: shown(name, offer.params[name]) for name in space}
+        beliefs, expected = dict(offer.beliefs), {}
+        with suppress(InputError):  # a queued value may lie outside its range: nothing is expected there
+            params = space.validate(params)
+            expected = self.predict(params) if self._has_model() else {}
+        if beliefs.get("success_probability") is None and expected:
+            beliefs["success_probability"] = expected["success_probability"]
+        found = {"params": params, "beliefs": beliefs, "expected": expected}
+        others = {"retry_of": offer.retry_of, "waiting": offer.waiting}
+        return found | {name: number for name, number in others.items() if number is not None}
 
     def _apart(self) -> Optimizer:
         """A copy of the optimizer, to which what was skipped is under way: so it suggests something else."""
-        skipped = [row["params"] for row in self._seen.rows if row["status"] == "skipped"]
-        return self._known.with_pending(skipped[-_SKIPS:])
-
-    def _described(self, params: Mapping[str, Any], beliefs: Mapping[str, Any], **others: Any) -> dict[str, Any]:
-        space = self.study.definition.space
-        point = space.validate({name: value for name, value in params.items() if name in space})
-        expected = self.predict(point) if self._has_model() else {}
-        found = dict(beliefs)
-        if found.get("success_probability") is None and expected:
-            found["success_probability"] = expected["success_probability"]
-        return {"params": point, "beliefs": found, "expected": expected, **others}
+        with self.study.guarded():
+            records = read(self.study.inner)
+        return self._known.with_pending(skipped(records, self.study.translation))
 
     # --- questions -------------------------------------------------------------------------------
 
@@ -237,15 +209,3 @@ def _grid(
         block = blocks[y or x]
         points[row, :, block.start : block.stop] = block.round(block.spread((row + 0.5) / (rows or 1)))
     return points.reshape(-1, len(base))
-
-
-def beliefs_of(why: Reason) -> dict[str, Any]:
-    """What is kept with a trial about why it was suggested."""
-    found: dict[str, Any] = {"mode": why.mode, "why": str(why)}
-    if why.success_probability is not None:
-        found["success_probability"] = why.success_probability
-    if why.thresholds:
-        found["thresholds"], found["deviations"] = dict(why.thresholds), dict(why.deviations)
-    if why.relation:
-        found["relation"] = dict(why.relation)
-    return found

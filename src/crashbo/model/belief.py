@@ -1,31 +1,27 @@
 """Models of all outputs, averaged over their hyperparameters."""
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from typing import Any, Generic, Self, TypeVar, Unpack
+from typing import Generic, Self, TypeVar, Unpack
 
 import numpy as np
 from scipy.special import ndtr
 
 from crashbo.errors import InputError
-from crashbo.model.average import ModelSet, learning_size, loosened, sites_by_place, start_at
-from crashbo.model.block import Block
+from crashbo.model.average import ModelSet, loosened, sites_by_place, start_at
 from crashbo.model.ep import Effort
 from crashbo.model.inference import infer
-from crashbo.model.memory import Memory
 from crashbo.model.moments import Moments, log_held
 from crashbo.model.prediction import Prediction, Predictor
 from crashbo.model.reasons import Reasons
 from crashbo.model.surrogate import Limit, Place, Relation
 from crashbo.model.warp import Warp
 from crashbo.problem.arrays import Array, Bools
-from crashbo.problem.history import OBJECTIVE, History
+from crashbo.problem.history import OBJECTIVE
 
-_Learned = TypeVar("_Learned")
 AnyOutput = TypeVar("AnyOutput", bound="Output")
 RELATED = 0.4  # correlation from which on crashes count as related to the cost
 _RANDOM = 0.1  # lapse rate from which on crashes count as random
@@ -221,86 +217,3 @@ class Averaged(Generic[AnyOutput]):
         """These models with points under way that end as expected."""
         constraints = {name: one.believing(X) for name, one in self.constraints.items()}
         return replace(self, objective=self.objective.believing(X), constraints=constraints)
-
-
-def output_block(history: History, output: str, *, absorbed: bool) -> Block | None:
-    """The trials of one output, None while nothing was seen of it; `absorbed`: a crash is a high value of the cost."""
-    points, told, threshold = history.points, history.costs, None
-    if output != OBJECTIVE:
-        seen = [i for i, trial in enumerate(history.trials) if output in trial.constraints]
-        points, told = points[seen], [history.trials[i].constraints[output] for i in seen]
-        threshold = next(one.threshold for one in history.constraints if one.name == output)
-    if not told:
-        return None
-    failed = np.array([value is None for value in told])
-    ok, bad = np.flatnonzero(~failed), np.flatnonzero(failed)
-    standard = output == OBJECTIVE and bool(history.constraints) and not len(bad)  # a GP without limits
-    return Block(
-        points,
-        ok,
-        np.array([value for value in told if value is not None]),
-        ok[:0] if standard or threshold is not None else ok,  # a value says more than a label on a known limit
-        bad,
-        np.zeros_like(bad),
-        margins=0 if standard else 1,
-        self_limited=absorbed or output != OBJECTIVE,
-        threshold=threshold,
-        fixed=history.options.fixed.get(output),
-    )
-
-
-class Modelling(ABC, Generic[AnyOutput, _Learned]):
-    """The part of a strategy that models all outputs, a pure function of the trials."""
-
-    def __init__(self) -> None:
-        self._memory = Memory()
-
-    @abstractmethod
-    def _block(self, history: History, output: str) -> Block | None:
-        """The trials of an output; None while nothing was seen of it."""
-
-    @abstractmethod
-    def _kind(self, block: Block) -> object:
-        """Blocks of one kind have the same hyperparameters."""
-
-    @abstractmethod
-    def _learn(self, history: History, output: str, block: Block) -> _Learned:
-        """Hyperparameters, from as many of the first trials as the schedule says, if they are of the kind of all."""
-
-    @abstractmethod
-    def _fit(self, history: History, block: Block, learned: _Learned) -> AnyOutput:
-        """The models, given these."""
-
-    def surrogate(self, history: History) -> Averaged[AnyOutput]:
-        """The models of the objective, and of all constraints of which something was seen."""
-        if not history.trials:
-            raise InputError("`trials` must hold at least one trial before there is a model; got none. Tell one.")
-        objective = self._model(history, OBJECTIVE)
-        assert objective is not None
-        found = {one.name: self._model(history, one.name) for one in history.constraints}
-        return Averaged(objective, {name: one for name, one in found.items() if one is not None})
-
-    def _model(self, history: History, output: str) -> AnyOutput | None:
-        block = self._block(history, output)
-        if block is None:
-            return None
-
-        def make() -> AnyOutput:
-            early = history.first(learning_size(len(history.trials)))
-            part = self._block(early, output)
-            if part is None or self._kind(part) != self._kind(block):
-                early, part = history, block
-            learned = self._once("learned", early, output, lambda: self._learn(early, output, part))
-            return self._fit(history, block, learned)
-
-        return self._once("models", history, output, make)
-
-    def _once(self, kind: str, history: History, output: str, make: Callable[[], Any]) -> Any:
-        """What was made of the same trials before, or is made now; this saves time and changes no result."""
-        trials = tuple(
-            (tuple(trial.params.items()), trial.objective, tuple(trial.constraints.items()), trial.reason)
-            for trial in history.trials
-        )
-        settings = history.options.crashes, tuple(sorted(history.options.fixed.items()))
-        key = history.space, history.constraints, history.direction, settings, trials
-        return self._memory.once((kind, output), key, make)

@@ -35,6 +35,10 @@ class Memory:
                 slot.value, slot.made = make(), True
             return slot.value
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy begins empty: what it holds can be computed anew."""
+        return Memory, (self._kept,)
+
     def _slot(self, kind: Hashable, key: Hashable) -> _Slot:
         with self._lock:
             slots = self._kinds.setdefault(kind, OrderedDict())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crashbo.model.inference import Posterior
-from crashbo.model.kernel import correlation, correlation_slope, squared_distance
+from crashbo.model.kernel import squared_distance
 from crashbo.problem.arrays import Array
 
 _AT_ONCE, _FEWEST = 120_000, 32  # numbers that are worked on at once, and points at least
@@ -27,7 +27,6 @@ class Predictor:
         self.prior = self.mixing @ self.mixing.swapaxes(-1, -2)
         self.floor = _SMALLEST * np.einsum("boo->bo", self.prior)[..., None]
         self.constant = self.at.latents.place.max(0) < 0  # l, whether a latent is the same everywhere in all settings
-        self._last: Prediction | None = None  # of many points, which are often asked for again
         halves = posterior.half.swapaxes(-1, -2)
         by_latent = np.moveaxis(self.mixing[:, rows.output], -1, 0)  # l x b x r
         # Per latent W_l' (b x n x r), w_l (b x n), and those columns of W_l' that are not 0 followed by w_l, of
@@ -47,15 +46,11 @@ class Predictor:
         step = max(_FEWEST, _AT_ONCE // (b * outputs * max(1, self.posterior.weights.shape[-1])))
         if len(X) <= step:
             return self._predict(X)
-        last = self._last  # read once: another thread may predict meanwhile
-        if last is not None and np.array_equal(last.X, X):
-            return last
         # A few points at a time: memory that stays in the cache is not asked for anew.
         parts = [self._predict(X[i : i + step]) for i in range(0, len(X), step)]
         names = ("mean", "variance", "covariance")
         mean, variance, covariance = (np.concatenate([getattr(q, name) for q in parts], -1) for name in names)
-        self._last = found = Prediction(mean, variance, covariance, self, X.copy())
-        return found
+        return Prediction(mean, variance, covariance, self, X)
 
     def _predict(self, X: Array) -> "Prediction":
         mean, whitened, squared = self.project(X)
@@ -68,7 +63,7 @@ class Predictor:
         b, outputs, _ = self.mixing.shape
         latents = self.at.latents
         squared = squared_distance(X, self.X, latents.lengthscale)
-        values = latents.evaluate(correlation, squared)
+        values = latents.correlation(squared)
         mean = np.zeros((b, outputs, len(X)))
         whitened = np.zeros((b, outputs, len(X), self.posterior.weights.shape[-1]))
         for latent, (both, columns) in enumerate(self._both):
@@ -108,7 +103,7 @@ class Prediction:
             inner -= by_covariance[..., None] * whitened[:, :1]
             inner[:, 0] -= np.einsum("bop,bopr->bpr", by_covariance, whitened)
         latents = at.latents
-        slopes = latents.evaluate(correlation_slope, squared)
+        slopes = latents.slope(squared)
         total = np.zeros_like(self.X)
         for latent in np.flatnonzero(~p.constant).tolist():
             mixing = p.mixing[:, :, latent]

@@ -15,6 +15,7 @@ from scipy.special import logsumexp, ndtri
 from crashbo.errors import NumericalError
 from crashbo.model.block import Block
 from crashbo.model.inference import log_evidence_of_values
+from crashbo.model.kernel import KERNELS, Kernel
 from crashbo.model.map import (
     LogPosterior,
     Mode,
@@ -28,7 +29,6 @@ from crashbo.model.numbers import Numbers
 from crashbo.model.rows import Rows
 from crashbo.model.warp import Warp, make_warp
 from crashbo.problem.arrays import Array, Indices
-from crashbo.problem.options import KernelName
 from crashbo.problem.sobol import sobol
 
 _STEP = 1e-3  # of the finite differences that give a Hessian
@@ -41,7 +41,7 @@ class ValuePoint:
     """The value's hyperparameters, with the log of their prior times the weight of the sample."""
 
     warp: Warp
-    kernel: KernelName
+    kernel: Kernel
     theta: Array
     log_prior: float
 
@@ -51,7 +51,7 @@ class ValueMode:
     """The value's hyperparameters under one warp and kernel: Laplace's approximation of their posterior."""
 
     warp: Warp
-    kernel: KernelName
+    kernel: Kernel
     log_prior: float  # of warp and kernel
     height: float  # log posterior at the mode, comparable between warps
     mode: Mode
@@ -124,7 +124,7 @@ def fixed_values(block: Block) -> ValuePoint:
     fixed, d = block.fixed, block.X.shape[-1]
     assert fixed is not None
     theta = np.log([*[fixed.lengthscale] * d, fixed.variance, fixed.noise_std**2])
-    return ValuePoint(Warp(), fixed.kernel, theta, 0.0)
+    return ValuePoint(Warp(), KERNELS[fixed.kernel], theta, 0.0)
 
 
 def value_modes(block: Block, numbers: Numbers) -> list[ValueMode]:
@@ -132,21 +132,21 @@ def value_modes(block: Block, numbers: Numbers) -> list[ValueMode]:
 
     All warps with the first kernel, then the other kernels with the most probable warp.
     """
-    (kernel, share), *others = numbers.kernels
+    (kernel, share), *others = ((KERNELS[name], share) for name, share in numbers.kernels)
     found = [_value_mode(block, strength, kernel, prior * share, None, numbers) for strength, prior in numbers.warps]
     sound = [one for one in found if one is not None]
     if not sound:
         raise NumericalError("no hyperparameters give the values a finite evidence.")
     best = max(sound, key=lambda one: one.height)
     strength, prior = best.warp.strength, dict(numbers.warps)[best.warp.strength]
-    found += [_value_mode(block, strength, name, prior * share, best.mode.theta, numbers) for name, share in others]
+    found += [_value_mode(block, strength, one, prior * share, best.mode.theta, numbers) for one, share in others]
     ordered = sorted((one for one in found if one is not None), key=lambda one: -one.height)
     least = ordered[0].height + math.log(numbers.smallest_weight)
     return [one for one in ordered if one.height > least]
 
 
 def _value_mode(
-    block: Block, strength: float, kernel: KernelName, prior: float, start: Array | None, numbers: Numbers
+    block: Block, strength: float, kernel: Kernel, prior: float, start: Array | None, numbers: Numbers
 ) -> ValueMode | None:
     """Laplace's approximation under one warp and kernel; None where it has no sound one."""
     d, warp = block.X.shape[-1], make_warp(block.values, strength)
@@ -193,7 +193,7 @@ def to_theta(seen: Array) -> Array:
     return theta
 
 
-def _log_evidence(rows: Rows, theta: Array, kernel: KernelName) -> float:
+def _log_evidence(rows: Rows, theta: Array, kernel: Kernel) -> float:
     """Of the values; -inf where it cannot be computed."""
     try:
         return log_evidence_of_values(rows, theta, kernel)[0]

@@ -1,184 +1,146 @@
-"""A saved optimizer, checked field by field before anything is made of it.
+"""A saved optimizer, read field by field.
 
 A file may be of another program, cut short, or changed by hand: the message says which field is wrong.
 """
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
 from crashbo.errors import InputError
-from crashbo.problem.options import Options
-from crashbo.problem.outcome import Constraint, is_number
+from crashbo.problem.history import History
+from crashbo.problem.options import Options, is_count
+from crashbo.problem.outcome import LARGEST, Constraint, Trial, is_number
+from crashbo.problem.problem import Problem
 from crashbo.problem.space import Space
-from crashbo.problem.suggestion import Reason
+from crashbo.problem.suggestion import Reason, Suggestion
 
-_LARGEST = 1e100
-_LISTS = ("constraints", "initial_points", "trials", "pending")
-_TEXTS = ("direction", "strategy", "acquisition")
-_TRIAL = ("number", "params", "objective", "constraints", "reason")
-_REASON = tuple(one.name for one in fields(Reason))
+if TYPE_CHECKING:
+    from crashbo.search.strategy import Strategy
+
+_LISTS, _TEXTS = ("constraints", "initial_points", "trials", "pending"), ("direction", "strategy", "acquisition")
 _FREE = ("initial", "given")  # the modes of suggestions that no model made
+_NUMBERS = ("value", "success_probability", "expected", "expected_std", "best")
 
 
-def read_state(path: Path) -> Any:
-    """Return the JSON of a file.
-
-    Raises:
-        InputError: if it is none.
-    """
-    if path.is_dir():
-        raise InputError(f"`path` must be a file written by `save`; {path} is a folder. Say a file in it.")
-    try:
-        return json.loads(path.read_bytes().decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        words = "it is not a text" if isinstance(error, UnicodeDecodeError) else f"it is not JSON ({error})"
-        raise InputError(f"`path` must be a file written by `save`; {path} is none: {words}.") from error
-
-
-def check_state(state: Mapping[str, Any]) -> None:
-    """Check all that a saved optimizer knows, in today's format.
+def read_history(state: Mapping[str, Any], strategy: "Strategy | None") -> History:
+    """Read all that a saved optimizer knows, in today's format.
 
     Raises:
         InputError: that names the field.
     """
     for name in _LISTS:
-        if not isinstance(state.get(name), list):
-            _refuse(name, "be a list", state.get(name))
-    space: Space = _made("space", Space.from_json, state.get("space"))
+        _check(name, "be a list", state.get(name), isinstance(state.get(name), list))
+    problem = _problem(state, strategy)
+    _check_count("asked", state.get("asked"))
+    trials = tuple(_trial(f"trials[{i}]", one, problem) for i, one in enumerate(state["trials"]))
+    pending = tuple(_suggestion(f"pending[{i}]", one, problem.space) for i, one in enumerate(state["pending"]))
+    told, out = [trial.number for trial in trials], [one.number for one in pending]
+    _check("pending", "have each number once", out, len(set(out)) == len(out))
+    errors = {number: words for number, words in _errors(state.get("errors", {})).items() if number in out}
+    if "numbered" in state:
+        numbered = state["numbered"]
+        _check_count("numbered", numbered)
+        _check("trials and pending", "have each number once", out + told, len({*out, *told}) == len(out + told))
+    else:  # version 0.2 counted trials and suggestions apart: trials keep their numbers, suggestions get the next ones
+        first = 1 + max(told, default=-1)
+        numbered = first + len(out)
+        pending = tuple(Suggestion(one, first + i, one.why) for i, one in enumerate(pending))
+        errors = {first + out.index(number): words for number, words in errors.items()}
+    for index, params in enumerate(state["initial_points"]):
+        _check_params(f"initial_points[{index}]", params, problem.space)
+    history = History(problem, trials, pending, state["asked"], errors=errors, numbered=numbered)
+    return reduce(History.with_initial_point, state["initial_points"], history)
+
+
+def _problem(state: Mapping[str, Any], strategy: "Strategy | None") -> Problem:
+    _made("space", Space.from_json, state.get("space"))
     _made("options", Options.from_json, state.get("options"))
     for name in _TEXTS:
-        if not isinstance(state.get(name), str):
-            _refuse(name, "be a text", state.get(name))
-    _check_count("asked", state.get("asked"))
+        _check(name, "be a text", state.get(name), isinstance(state.get(name), str))
     _check_count("seed", state.get("seed"))
-    constraints = [_constraint_name(i, one) for i, one in enumerate(state["constraints"])]
-    for index, trial in enumerate(state["trials"]):
-        _check_trial(f"trials[{index}]", trial, space, constraints)
-    for index, point in enumerate(state["pending"]):
-        _check_pending(f"pending[{index}]", point, space)
-    out = [point["number"] for point in state["pending"]]
-    _check_once("pending", out)
-    if "numbered" in state:  # versions before counted trials and suggestions apart
-        _check_count("numbered", state["numbered"])
-        _check_once("trials and pending", [*out, *(trial["number"] for trial in state["trials"])])
-    for index, params in enumerate(state["initial_points"]):
-        _check_params(f"initial_points[{index}]", params, space)
-    _check_errors(state.get("errors", {}))
+    for index, one in enumerate(state["constraints"]):
+        _made(f"constraints[{index}]", lambda data: Constraint(**data), one)
+    return Problem.from_json(state, strategy)
 
 
-def _refuse(field: str, rule: str, value: Any) -> None:
-    shown = repr(value)
-    raise InputError(
-        f"`state` must be a saved optimizer; its field `{field}` must {rule}, got "
-        f"{shown if len(shown) < 80 else shown[:80] + '...'}."
-    )
+def _trial(field: str, data: Any, problem: Problem) -> Trial:
+    trial: Trial = _made(field, lambda one: Trial(**one), data)
+    _check_count(f"{field}.number", trial.number)
+    _check_params(f"{field}.params", trial.params, problem.space)
+    _check_value(f"{field}.objective", trial.objective)
+    _check(f"{field}.constraints", "be values by name", trial.constraints, isinstance(trial.constraints, Mapping))
+    names = [one.name for one in problem.constraints]
+    rule = f"name constraints of the state ({', '.join(names) or 'none'})"
+    for name, value in trial.constraints.items():
+        _check(f"{field}.constraints", rule, name, name in names)
+        _check_value(f"{field}.constraints.{name}", value)
+    _check(f"{field}.reason", "be a text", trial.reason, isinstance(trial.reason, str))
+    return trial
+
+
+def _suggestion(field: str, data: Any, space: Space) -> Suggestion:
+    right = isinstance(data, Mapping) and isinstance(data.get("why"), Mapping)
+    _check(field, "have number, params and why", data, right)
+    number = data.get("number")
+    _check(f"{field}.number", "be an integer", number, isinstance(number, int) and not isinstance(number, bool))
+    _check_params(f"{field}.params", data.get("params"), space)
+    return Suggestion(data["params"], number, _reason(f"{field}.why", data["why"]))
+
+
+def _reason(field: str, data: Any) -> Reason:
+    """Why a point was suggested; any numbers will do, since nothing is computed from them."""
+    mode = data.get("mode")
+    _check(f"{field}.mode", "be a text", mode, isinstance(mode, str))
+    why: Reason = _made(field, lambda one: Reason(**one), data)
+    for name in _NUMBERS:
+        value = getattr(why, name)
+        _check(f"{field}.{name}", "be a number or null", value, value is None or is_number(value))
+        needed = name in _NUMBERS[:2] and mode not in _FREE
+        _check(f"{field}.{name}", f"be a number in mode {mode!r}", value, not needed or value is not None)
+    _check(f"{field}.seconds", "be a number", why.seconds, is_number(why.seconds))
+    for name in ("thresholds", "deviations", "relation"):
+        values = getattr(why, name)
+        right = isinstance(values, Mapping) and all(map(is_number, values.values()))
+        _check(f"{field}.{name}", "be numbers by name", values, right)
+    return why
+
+
+def _errors(data: Any) -> dict[int, str]:
+    right = isinstance(data, Mapping) and all(isinstance(one, str) for one in data.values())
+    _check("errors", "be texts by number", data, right)
+    return dict(zip(_made("errors", lambda one: [int(number) for number in one], data), data.values(), strict=True))
+
+
+def _check(field: str, rule: str, value: Any, holds: bool) -> None:
+    if not holds:
+        shown = repr(value) if len(repr(value)) < 80 else repr(value)[:80] + "..."
+        raise InputError(f"`state` must be a saved optimizer; its field `{field}` must {rule}, got {shown}.")
 
 
 def _check_count(field: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        _refuse(field, "be an integer >= 0", value)
+    _check(field, "be an integer >= 0", value, is_count(value, 0))
 
 
-def _check_once(field: str, numbers: Sequence[int]) -> None:
-    if len(set(numbers)) < len(numbers):
-        _refuse(field, "have each number once", numbers)
+def _check_value(field: str, value: Any) -> None:
+    right = value is None or (is_number(value) and abs(value) <= LARGEST)
+    _check(field, "be a finite number or null", value, right)
+
+
+def _check_params(field: str, params: Any, space: Space) -> None:
+    _check(field, "be values by name", params, isinstance(params, Mapping))
+    try:
+        space.validate(params)
+    except InputError as error:
+        words = f"its field `{field}` is not in its space: {error}"
+        raise InputError(f"`state` must be a saved optimizer; {words}") from error
 
 
 def _made(field: str, make: Callable[[Any], Any], value: Any) -> Any:
     """What is made of a field; whatever that stumbles over, the field is named."""
-    if not isinstance(value, Mapping):
-        _refuse(field, "be values by name", value)
+    _check(field, "be values by name", value, isinstance(value, Mapping))
     try:
         return make(value)
     except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
         words = f"{error}" if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
         raise InputError(f"`state` must be a saved optimizer; its field `{field}` is damaged ({words}).") from error
-
-
-def _constraint_name(index: int, value: Any) -> str:
-    made: Constraint = _made(f"constraints[{index}]", lambda one: Constraint(**one), value)
-    return made.name
-
-
-def _check_trial(field: str, trial: Any, space: Space, constraints: Sequence[str]) -> None:
-    if not isinstance(trial, Mapping) or any(name not in trial for name in _TRIAL[:3]):
-        _refuse(field, f"have {', '.join(_TRIAL[:3])}", trial)
-    unknown = [name for name in trial if name not in _TRIAL]
-    if unknown:
-        _refuse(field, f"have nothing but {', '.join(_TRIAL)}", unknown)
-    _check_count(f"{field}.number", trial["number"])
-    _check_params(f"{field}.params", trial["params"], space)
-    _check_value(f"{field}.objective", trial["objective"])
-    seen = trial.get("constraints", {})
-    if not isinstance(seen, Mapping):
-        _refuse(f"{field}.constraints", "be values by name", seen)
-    for name, value in seen.items():
-        if name not in constraints:
-            _refuse(f"{field}.constraints", f"name constraints of the state ({', '.join(constraints) or 'none'})", name)
-        _check_value(f"{field}.constraints.{name}", value)
-    if not isinstance(trial.get("reason", ""), str):
-        _refuse(f"{field}.reason", "be a text", trial["reason"])
-
-
-def _check_value(field: str, value: Any) -> None:
-    if value is None:
-        return
-    if not (is_number(value) and abs(value) <= _LARGEST):
-        _refuse(field, "be a finite number or null", value)
-
-
-def _check_params(field: str, params: Any, space: Space) -> None:
-    if not isinstance(params, Mapping):
-        _refuse(field, "be values by name", params)
-    try:
-        space.validate(params)
-    except InputError as error:
-        raise InputError(
-            f"`state` must be a saved optimizer; its field `{field}` is not in its space: {error}"
-        ) from error
-
-
-def _check_pending(field: str, point: Any, space: Space) -> None:
-    if not isinstance(point, Mapping) or not isinstance(point.get("why"), Mapping):
-        _refuse(field, "have number, params and why", point)
-    number = point.get("number")
-    if isinstance(number, bool) or not isinstance(number, int):
-        _refuse(f"{field}.number", "be an integer", number)
-    _check_params(f"{field}.params", point.get("params"), space)
-    _check_reason(f"{field}.why", point["why"])
-
-
-def _check_reason(field: str, why: Mapping[str, Any]) -> None:
-    """Check why a point was suggested; any numbers will do, since nothing is computed from them."""
-    unknown = [name for name in why if name not in _REASON]
-    if unknown:
-        _refuse(field, f"have nothing but {', '.join(_REASON)}", unknown)
-    if not isinstance(why.get("mode"), str):
-        _refuse(f"{field}.mode", "be a text", why.get("mode"))
-    for name in ("value", "success_probability"):
-        if why.get(name) is None and why["mode"] not in _FREE:
-            _refuse(f"{field}.{name}", f"be a number in mode {why['mode']!r}", None)
-        if why.get(name) is not None and not is_number(why[name]):
-            _refuse(f"{field}.{name}", "be a number or null", why[name])
-    for name in ("expected", "expected_std", "best"):
-        if why.get(name) is not None and not is_number(why[name]):
-            _refuse(f"{field}.{name}", "be a number or null", why[name])
-    if not is_number(why.get("seconds", 0.0)):
-        _refuse(f"{field}.seconds", "be a number", why["seconds"])
-    for name in ("thresholds", "deviations", "relation"):
-        values = why.get(name, {})
-        if not isinstance(values, Mapping) or not all(map(is_number, values.values())):
-            _refuse(f"{field}.{name}", "be numbers by name", values)
-
-
-def _check_errors(errors: Any) -> None:
-    if not isinstance(errors, Mapping) or not all(isinstance(one, str) for one in errors.values()):
-        _refuse("errors", "be texts by number", errors)
-    for number in errors:
-        try:
-            int(number)
-        except (ValueError, TypeError):
-            _refuse("errors", "be texts by number", number)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +10,8 @@ from crashbo.errors import InputError
 from crashbo.problem.durable import check_writable as check_writable
 from crashbo.problem.durable import write_whole
 from crashbo.problem.history import History
-from crashbo.problem.outcome import Trial
 from crashbo.problem.problem import Problem, strategy_in
-from crashbo.problem.state_fields import check_state, read_state
-from crashbo.problem.suggestion import Reason, Suggestion
+from crashbo.problem.state_fields import read_history
 
 if TYPE_CHECKING:
     from crashbo.search.strategy import Strategy
@@ -49,22 +46,7 @@ def from_json(data: Any, strategy: "Strategy | None" = None) -> History:
     found = data.get("format") if isinstance(data, Mapping) else None
     if found not in (_FIRST_FORMAT, _FORMAT):
         raise InputError(f"`state` must be a saved optimizer of format {_FORMAT}; got format {found!r}.")
-    state = data if found == _FORMAT else _upgraded(data)
-    check_state(state)
-    if "numbered" not in state:
-        state = _renumbered(state)
-    pending = [Suggestion(one["params"], one["number"], Reason(**one["why"])) for one in state["pending"]]
-    errors = {int(number): words for number, words in state.get("errors", {}).items()}
-    out = {one.number for one in pending}
-    history = History(
-        Problem.from_json(state, strategy),
-        tuple(Trial(**one) for one in state["trials"]),
-        tuple(pending),
-        state["asked"],
-        errors={number: words for number, words in errors.items() if number in out},
-        numbered=state["numbered"],
-    )
-    return reduce(History.with_initial_point, state["initial_points"], history)
+    return read_history(data if found == _FORMAT else _upgraded(data), strategy)
 
 
 def _upgraded(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,18 +58,6 @@ def _upgraded(state: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(state.get("pending"), list):
         upgraded["pending"] = [_without_correlation(one) for one in state["pending"]]
     return upgraded
-
-
-def _renumbered(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A state of version 0.1 or 0.2, where trials and suggestions were counted apart, with one number for both.
-
-    Trials keep theirs. Suggestions that are out get the next ones, in their order.
-    """
-    first = 1 + max((trial["number"] for trial in state["trials"]), default=-1)
-    new = {str(one["number"]): first + i for i, one in enumerate(state["pending"])}
-    pending = [{**one, "number": new[str(one["number"])]} for one in state["pending"]]
-    errors = {str(new[number]): words for number, words in state.get("errors", {}).items() if number in new}
-    return {**state, "pending": pending, "errors": errors, "numbered": first + len(pending)}
 
 
 def _without_correlation(point: Any) -> Any:
@@ -105,7 +75,14 @@ def write_file(path: Path, saved: History) -> None:
 
 def read_file(path: Path, strategy: "Strategy | None" = None) -> History:
     """Read a state from a file; see `from_json`."""
-    return from_json(read_state(path), strategy)
+    if path.is_dir():
+        raise InputError(f"`path` must be a file written by `save`; {path} is a folder. Say a file in it.")
+    try:
+        data = json.loads(path.read_bytes().decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        words = "it is not a text" if isinstance(error, UnicodeDecodeError) else f"it is not JSON ({error})"
+        raise InputError(f"`path` must be a file written by `save`; {path} is none: {words}.") from error
+    return from_json(data, strategy)
 
 
 def resume(

@@ -10,11 +10,12 @@ from crashbo.problem.problem import Problem
 from crashbo.research.pole_figures import animate_rollouts, plot_rollouts
 from crashbo.research.problems.pole import POLES, Evaluation, repeat, rollout
 from crashbo.research.problems.pole.rollout import Outcome
-from crashbo.show.figures import plot_maps
+from crashbo.show.draw_matplotlib import draw
+from crashbo.show.figures import plot_convergence, plot_maps
 from crashbo.show.history import thresholds
 from crashbo.show.report import Extra, write_report
 from crashbo.show.report.summary import shown
-from crashbo.show.run_figures import draw_thresholds, plot_convergence
+from crashbo.show.run_charts import thresholds_chart
 from crashbo.show.views import View
 from crashbo.store import asking, recording
 from crashbo.store.definition import Definition
@@ -167,7 +168,7 @@ def _files(folder: Path, optimizer: Optimizer, story: dict[str, Outcome]) -> tup
     figures = {
         "surface.png": plot_maps(seen),
         "convergence.png": plot_convergence(seen),
-        **({"threshold.png": draw_thresholds(limits)} if limits else {}),
+        **({"threshold.png": draw(thresholds_chart(limits))} if limits else {}),
         "rollouts.png": plot_rollouts(story),
     }
     paths = [folder / name for name in figures]

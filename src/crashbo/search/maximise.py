@@ -8,14 +8,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 from crashbo.problem.arrays import Array, Bools
-from crashbo.problem.history import History
 from crashbo.problem.space import Space
+from crashbo.search.points import Rounding
 
 Score = Callable[[Array], Array]
 Slope = Callable[[Array], tuple[Array, Array]]
 _CELLS, _STEPS = 64, 33  # integers that are all tried, and steps of a ladder elsewhere
 _NEXT = np.array([-3, -2, -1, 1, 2, 3])[:, None]  # integers next to one of many
-_NEAR = np.array([0.003, 0.02, 0.1]).reshape(3, 1, 1)  # distances from the trials that a search looks at too
 _CLIMBS = 10  # changes of one parameter at most
 _LENGTHS = (0.1, 0.03, 0.01, 0.003, 0.001)  # of random steps along the border of what constraints allow
 
@@ -41,27 +40,6 @@ class Maximum:
         return other if other.value > self.value else self
 
 
-class Rounding:
-    """Moves points to valid ones: integers and choices to the middle of their cells, all to where constraints hold."""
-
-    def __init__(self, space: Space) -> None:
-        self.space = space
-        kinds = [one.kind for one in space.coordinates for _ in range(one.start, one.stop)]
-        self.free = np.array([kind == "continuous" for kind in kinds], dtype=bool)  # d
-        self.needed = bool(space.constraints) or not self.free.all()
-
-    def __call__(self, X: Array) -> Array:
-        """Round `... x d` points; a coordinate that a search has made NaN becomes 0."""
-        return self.space.inward(self.space.round(np.nan_to_num(X))) if self.needed else X
-
-
-def look(history: History, seed: int, raw: int, near: Array) -> Array:
-    """Valid points for a first look: quasi-random ones, the trials, and points near and far around `near`, `k x d`."""
-    noise = np.random.default_rng(seed).standard_normal((len(_NEAR), *near.shape))
-    around = np.clip(near + _NEAR * noise, 0.0, 1.0).reshape(-1, near.shape[-1])
-    return Rounding(history.space)(np.concatenate([history.space.spread(raw, seed), history.points, around]))
-
-
 def maximise(
     score: Score,
     slope: Slope,
@@ -70,6 +48,7 @@ def maximise(
     *,
     effort: Effort | None = None,
     allowed: Callable[[Array], Bools] | None = None,
+    first: Array | None = None,
 ) -> Maximum:
     """Maximise a score over the unit cube.
 
@@ -82,6 +61,7 @@ def maximise(
         points: `k x d`, valid ones to look at first.
         space: which points are valid.
         allowed: `p x d` to bool `p`, points that may be returned; None allows all.
+        first: `k`, the scores at `points` where they are known, -infinity where that is not allowed.
     """
     effort, rounding = effort or Effort(), Rounding(space)
 
@@ -102,7 +82,7 @@ def maximise(
             best = found
         return best
 
-    values = evaluate(points)
+    values = evaluate(points) if first is None else first
     top = np.argsort(-values, kind="stable")[: effort.starts]
     refined = best_near(_ascend(slope, points[top], rounding, effort))
     best = refined.or_better(_highest(points[top], values[top]))
@@ -151,3 +131,18 @@ def _moves(point: Array, space: Space) -> Array:
         rows[:, one.start : one.stop] = ladder
         moved.append(rows)
     return np.clip(np.concatenate(moved), 0.0, 1.0)
+
+
+def with_differences(score: Score, step: float = 1e-5) -> Slope:
+    """A score with its gradient by central differences."""
+
+    def slope(X: Array) -> tuple[Array, Array]:
+        p, d = X.shape
+        moves = step * np.eye(d)
+        ahead, behind = np.clip(X[:, None] + moves, 0, 1), np.clip(X[:, None] - moves, 0, 1)
+        values = score(np.concatenate([X, ahead.reshape(-1, d), behind.reshape(-1, d)]))
+        width = np.einsum("pjj->pj", ahead - behind)
+        gaps = (values[p : p + p * d] - values[p + p * d :]).reshape(p, d)
+        return values[:p], gaps / width
+
+    return slope

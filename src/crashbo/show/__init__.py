@@ -9,16 +9,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from crashbo.show.figures import plot_convergence as plot_convergence
+    from crashbo.show.figures import plot_importance as plot_importance
     from crashbo.show.figures import plot_maps as plot_maps
     from crashbo.show.figures import plot_model as plot_model
     from crashbo.show.figures import plot_pairs as plot_pairs
+    from crashbo.show.figures import plot_parallel as plot_parallel
     from crashbo.show.figures import plot_slices as plot_slices
+    from crashbo.show.figures import plot_thresholds as plot_thresholds
     from crashbo.show.gpcr import plot_posterior as plot_posterior
     from crashbo.show.gpcr import plot_predictive as plot_predictive
-    from crashbo.show.run_figures import plot_convergence as plot_convergence
-    from crashbo.show.run_figures import plot_importance as plot_importance
-    from crashbo.show.run_figures import plot_parallel as plot_parallel
-    from crashbo.show.run_figures import plot_thresholds as plot_thresholds
     from crashbo.show.views import View as View
     from crashbo.show.views import view as view
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 _LAZY = {
     "View": "crashbo.show.views",
     "view": "crashbo.show.views",
-    "plot_convergence": "crashbo.show.run_figures",
-    "plot_importance": "crashbo.show.run_figures",
+    "plot_convergence": "crashbo.show.figures",
+    "plot_importance": "crashbo.show.figures",
     "plot_maps": "crashbo.show.figures",
     "plot_model": "crashbo.show.figures",
     "plot_pairs": "crashbo.show.figures",
-    "plot_parallel": "crashbo.show.run_figures",
+    "plot_parallel": "crashbo.show.figures",
     "plot_posterior": "crashbo.show.gpcr",
     "plot_predictive": "crashbo.show.gpcr",
     "plot_slices": "crashbo.show.figures",
-    "plot_thresholds": "crashbo.show.run_figures",
+    "plot_thresholds": "crashbo.show.figures",
 }
 
 __all__ = [*_LAZY]

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crashbo.errors import InputError
+from crashbo.problem.arrays import Array
 from crashbo.problem.parameters import Categorical, Float, Int, Parameter
 from crashbo.problem.space import Space
 from crashbo.show.views import View
 
-Array: TypeAlias = NDArray[np.float64]
 Scale: TypeAlias = Literal["linear", "log", "category"]
 
 
@@ -38,6 +37,12 @@ class Axis:
     edges: Array
     ticks: Mapping[float, str] | None
     discrete: bool
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Where the axis ends: beyond the outer cells where there is nothing between the values."""
+        whole = self.edges if self.discrete else self.values
+        return float(whole[0]), float(whole[-1])
 
     def place(self, parameter: Parameter, value: Any) -> float:
         """Where a value of the parameter lies on this axis."""

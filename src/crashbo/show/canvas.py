@@ -1,23 +1,18 @@
-"""What all matplotlib pictures share: figures in a theme, axes over parameters, marks of trials."""
+"""What all matplotlib pictures share: figures in a theme, plain texts, one legend."""
 
 import importlib
 import io
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from crashbo.progress import in_notebook
-from crashbo.show.axis import Axis
 from crashbo.show.theme import Theme, get_theme
-
-FAINTEST = 0.2  # opacity of a trial far from the slice shown
 
 
 def style(theme: Theme) -> dict[Any, Any]:
@@ -93,37 +88,6 @@ def shorten(text: str, length: int = 28) -> str:
     return plain(clean if len(clean) <= length else clean[: length - 1] + "…")
 
 
-def dress(axes: Axes, axis: Axis, *, vertical: bool = False, label: bool = True) -> None:
-    """Make one side of the axes that of a parameter: scale, limits, ticks, label."""
-    side: Literal["x", "y"] = "y" if vertical else "x"
-    if axis.scale == "log":
-        getattr(axes, f"set_{side}scale")("log")
-    whole = axis.edges if axis.discrete else axis.values
-    getattr(axes, f"set_{side}lim")(whole[0], whole[-1])
-    if axis.ticks is not None:
-        texts = [shorten(text, 14) for text in axis.ticks.values()]
-        long = not vertical and sum(map(len, texts)) > 24
-        getattr(axes, f"set_{side}ticks")(
-            list(axis.ticks), texts, **({"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if long else {})
-        )
-        axes.tick_params(axis=side, which="minor", length=0, labelcolor="none")
-    if label:
-        getattr(axes, f"set_{side}label")(shorten(axis.label))
-
-
-def band(axes: Axes, x: Any, low: Any, high: Any, color: str, label: str | None = None) -> None:
-    """Fill between two curves."""
-    values = [np.asarray(one).tolist() for one in (x, low, high)]
-    axes.fill_between(*values, color=color, alpha=0.22, lw=0, label=label)
-
-
-def scatter(axes: Axes, x: Any, y: Any, near: Any, *, label: str, **looks: Any) -> None:
-    """Draw marks, fainter the farther they are from the slice; nothing if there are none."""
-    if len(x):
-        axes.scatter(x, y, alpha=np.clip(near, FAINTEST, 1.0), clip_on=False, **looks).set_gid(label)
-        axes.scatter([], [], label=label, **looks)  # what the legend shows is not faint
-
-
 def legend_on_top(figure: Figure, *sources: Axes, columns: int = 3) -> None:
     """One legend above everything, each entry once."""
     entries: dict[str, Any] = {}
@@ -132,8 +96,3 @@ def legend_on_top(figure: Figure, *sources: Axes, columns: int = 3) -> None:
             entries.setdefault(text, handle)
     handles = list(entries.values())
     figure.legend(handles, list(entries), loc="outside upper center", ncols=columns, fontsize=9)
-
-
-def whole_numbers(axes: Axes) -> None:
-    """Tick whole numbers of trials only."""
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -1,18 +1,15 @@
 """Pictures of a single GPCR with one input (matplotlib), from plain arrays. Every function returns its figure."""
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from crashbo.errors import InputError
-from crashbo.show.canvas import band, canvas, legend_on_top, shorten
-from crashbo.show.theme import Theme, ThemeName
-
-Array: TypeAlias = NDArray[np.float64]
+from crashbo.problem.arrays import Array
+from crashbo.show.chart import Look, Mark, Panel, Points, Ribbon, Side, Stroke, column
+from crashbo.show.draw_matplotlib import draw
+from crashbo.show.theme import ThemeName
 
 
 @dataclass(frozen=True)
@@ -44,17 +41,15 @@ class Curves:
                 raise InputError(f"`{name}` must have one value per point, along one input; got shape {shape}.")
 
 
-def _draw_trials(axes: Axes, curves: Curves, colours: Theme) -> None:
-    """Stable trials at their cost, crashed ones on the threshold they are above."""
-    axes.plot(curves.stable, curves.costs, "o", color=colours.green, ms=6, label="stable trials", zorder=4)
-    height = np.full(len(curves.crashed), curves.threshold)
-    looks: dict[str, Any] = {"color": colours.vermilion, "ms": 8, "mew": 2, "zorder": 4}
-    axes.plot(curves.crashed, height, "x", label="crashed trials (cost unknown)", **looks)
-
-
-def _draw_threshold(axes: Axes, curves: Curves, colours: Theme) -> None:
-    label = f"threshold c = {curves.threshold:.3g}"
-    axes.axhline(curves.threshold, color=colours.orange, ls="--", lw=1.5, label=label)
+def _trials(curves: Curves) -> tuple[Mark, ...]:
+    """The threshold, stable trials at their cost, crashed ones on the threshold they are above."""
+    level = curves.threshold
+    height = np.full(len(curves.crashed), level)
+    return (
+        Stroke(curves.x[[0, -1]], [level] * 2, "orange", f"threshold c = {level:.3g}", "dash", 1.5),
+        Points(curves.stable, curves.costs, Look("circle", "green"), "stable trials"),
+        Points(curves.crashed, height, Look("cross", "vermilion", 8), "crashed trials (cost unknown)"),
+    )
 
 
 def plot_posterior(curves: Curves, *, name: str = "x", theme: ThemeName = "light") -> Figure:
@@ -66,18 +61,11 @@ def plot_posterior(curves: Curves, *, name: str = "x", theme: ThemeName = "light
         theme: "light" or "dark".
     """
     x, mean, reach = curves.x, curves.mean, 2 * curves.deviation
-    with canvas(theme, 7.2, 5.4) as (figure, colours):
-        top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(2.4, 1))
-        band(top, x, mean - reach, mean + reach, colours.blue, "mean ± 2 standard deviations")
-        top.plot(x, mean, color=colours.blue, lw=2, label="posterior mean")
-        _draw_threshold(top, curves, colours)
-        _draw_trials(top, curves, colours)
-        top.set_ylabel("cost")
-        legend_on_top(figure, top)
-        bottom.plot(x, curves.success, color=colours.blue, lw=2)
-        limits = (float(x[0]), float(x[-1]))
-        bottom.set(xlabel=shorten(name), ylabel="success probability", ylim=(-0.05, 1.05), xlim=limits)
-    return figure
+    across = Side(name, limits=(float(x[0]), float(x[-1])))
+    ribbon = Ribbon(x, mean - reach, mean + reach, "blue", "mean ± 2 standard deviations")
+    top = (ribbon, Stroke(x, mean, "blue", "posterior mean"), *_trials(curves))
+    success = Panel((Stroke(x, curves.success, "blue"),), across, Side("success probability", limits=(-0.05, 1.05)))
+    return draw(column([Panel(top, across, Side("cost")), success], 5.4, (2.4, 1.0)), theme)
 
 
 def quantile(density: Array, grid: Array, level: float) -> Array:
@@ -115,14 +103,11 @@ def plot_predictive(
     """
     x, mean, reach = curves.x, curves.mean, 1.96 * curves.deviation
     low, high = quantile(density, costs, 0.025), quantile(density, costs, 0.975)
-    with canvas(theme, 7.2, 4.6) as (figure, colours):
-        axes = figure.subplots()
-        band(axes, x, low, high, colours.vermilion, "p(f*), 95 % interval")
-        axes.plot(x, mode(density, costs), color=colours.vermilion, lw=1.8, label="p(f*), mode")
-        band(axes, x, mean - reach, mean + reach, colours.blue, "q(f*), 95 % interval")
-        axes.plot(x, mean, color=colours.blue, lw=1.8, label="q(f*), mean")
-        _draw_threshold(axes, curves, colours)
-        _draw_trials(axes, curves, colours)
-        axes.set(xlabel=shorten(name), ylabel="cost", xlim=(float(x[0]), float(x[-1])))
-        legend_on_top(figure, axes)
-    return figure
+    marks = (
+        Ribbon(x, low, high, "vermilion", "p(f*), 95 % interval"),
+        Stroke(x, mode(density, costs), "vermilion", "p(f*), mode", width=1.8),
+        Ribbon(x, mean - reach, mean + reach, "blue", "q(f*), 95 % interval"),
+        Stroke(x, mean, "blue", "q(f*), mean", width=1.8),
+        *_trials(curves),
+    )
+    return draw(column([Panel(marks, Side(name, limits=(float(x[0]), float(x[-1]))), Side("cost"))], 4.6), theme)

@@ -3,14 +3,15 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.errors import InputError
+from crashbo.model.memory import Memory
 from crashbo.model.surrogate import Limit
 from crashbo.model.threads import few_threads
+from crashbo.problem.arrays import Array, Bools
 from crashbo.problem.history import OBJECTIVE
 from crashbo.problem.outcome import Trial
 from crashbo.problem.parameters import Categorical
@@ -19,7 +20,6 @@ from crashbo.search.strategy import Strategy
 from crashbo.show.data import describe
 from crashbo.show.views import Source, View, modelled, view
 
-Array: TypeAlias = NDArray[np.float64]
 _HUGE = 1e300
 NO_LIMIT = "`source` must have a learned limit; got none: nothing failed, or crashes are no high costs."
 TOP = 0.86  # where costs end in parallel coordinates; crashed trials end above
@@ -50,7 +50,7 @@ class ThresholdPath:
     true: float | None = None
 
     @property
-    def alone(self) -> NDArray[np.bool_]:
+    def alone(self) -> Bools:
         """`k`, whether a limit is known but neither before nor after: a point of a line without length."""
         known = np.concatenate([[False], np.isfinite(self.limit), [False]])
         return np.asarray(known[1:-1] & ~known[:-2] & ~known[2:])
@@ -73,7 +73,7 @@ class Convergence:
     label: str
     numbers: tuple[int, ...]
     values: Array
-    failed: NDArray[np.bool_]
+    failed: Bools
     best: Array
     minimise: bool
     texts: tuple[str, ...]
@@ -124,7 +124,7 @@ class Parallel:
     positions: Array
     ticks: tuple[Mapping[float, str], ...]
     values: Array
-    failed: NDArray[np.bool_]
+    failed: Bools
     label: str
     numbers: tuple[int, ...]
     texts: tuple[str, ...]
@@ -141,8 +141,8 @@ def thresholds(source: Source, *, fits: int = 40, true: Mapping[str, float] | No
     seen = modelled(source)
     count = len(seen.trials)
     after = np.unique(np.linspace(1, count, min(fits, count)).round().astype(np.int64))
-    # A strategy of its own remembers from look to look, and the optimizer's keeps what it knows.
-    strategy = make_strategy(seen.optimizer.problem.strategy)
+    # With a memory of its own, so that the optimizer's keeps what it knows.
+    strategy = make_strategy(seen.optimizer.problem.strategy, Memory())
     past = [_limits_after(seen, int(k), strategy) for k in after]
     outputs = [OBJECTIVE, *(one.name for one in seen.optimizer.constraints if one.threshold is None)]
     paths = [_path(seen, output, after, past, (true or {}).get(output)) for output in outputs]

@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from crashbo.errors import InputError
+from crashbo.problem.arrays import Array
 from crashbo.problem.history import OBJECTIVE
-from crashbo.show.axis import Array, Axis, make_axis, nearness, plane_points
-from crashbo.show.data import (
-    Line,
-    Marks,
-    describe,
-    held_params,
-    line,
-    output_label,
-    true_values,
-)
+from crashbo.show.axis import Axis, make_axis, plane_points
+from crashbo.show.data import Line, Marks, held_params, line, output_label, trial_marks, true_values
 from crashbo.show.views import Source, View, modelled
 
 if TYPE_CHECKING:
@@ -146,8 +139,8 @@ def maps(
         x=horizontal,
         y=vertical,
         layers=tuple(found),
-        marks=_marks_over(seen, horizontal, vertical, params, None),
-        output_marks={one: _marks_over(seen, horizontal, vertical, params, one) for one in seen.models.outputs},
+        marks=trial_marks(seen, horizontal, vertical, None, params),
+        output_marks={one: trial_marks(seen, horizontal, vertical, one, params) for one in seen.models.outputs},
         best=place(seen.best.params),
         next=place(seen.decision.suggestion),
         pending=tuple(place(one) for one in seen.optimizer.pending),
@@ -223,22 +216,6 @@ def _infeasible(x: Axis, y: Axis, params: Mapping[str, Any], truth: "Problem") -
             [not truth.feasible({**params, x.name: across, y.name: up}) for across in x.values.tolist()]
             for up in y.values.tolist()
         ]
-    )
-
-
-def _marks_over(view: View, x: Axis, y: Axis, params: Mapping[str, Any], output: str | None) -> Marks:
-    """The trials that say something about an output and whether they failed in it; None: all, in anything."""
-    rows = [i for i, one in enumerate(view.trials) if output in (None, OBJECTIVE) or output in one.constraints]
-    trials = [view.trials[i] for i in rows]
-    return Marks(
-        x=np.array([x.place(view.space[x.name], one.params[x.name]) for one in trials]),
-        y=np.array([y.place(view.space[y.name], one.params[y.name]) for one in trials]),
-        failed=np.array(
-            [view.failed(one) if output is None else view.failed_in(one, output) for one in trials], dtype=bool
-        ),
-        near=nearness(view, params, (x.name, y.name))[rows],
-        numbers=tuple(view.number(i) for i in rows),
-        texts=tuple(describe(view, one) for one in trials),
     )
 
 

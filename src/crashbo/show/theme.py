@@ -38,6 +38,10 @@ class Theme:
     vermilion: str
     purple: str
 
+    def colour(self, name: str) -> str:
+        """A colour by its name in a theme; others are returned unchanged."""
+        return str(getattr(self, name, name))
+
     @property
     def cycle(self) -> tuple[str, ...]:
         """Colours for several methods side by side."""
@@ -56,3 +60,9 @@ def get_theme(name: str) -> Theme:
     if found is None:
         raise InputError(f"`theme` must be 'light' or 'dark'; got {name!r}.")
     return found
+
+
+def see_through(colour: str, share: float = 0.22) -> str:
+    """A hex colour with some of it showing through."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{share})"

@@ -14,6 +14,7 @@ from optuna.distributions import BaseDistribution, FloatDistribution, IntDistrib
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.adapters.optuna.internals import live_trial, study_id, trial_id
+from crashbo.adapters.optuna.offers import queue
 from crashbo.adapters.optuna.transactions import Beginning, new_key, writer
 from crashbo.errors import CrashBOError
 from crashbo.problem.options import Options
@@ -133,14 +134,15 @@ def use_sampler(study: Study, n_trials: int | None = None) -> "CrashBOSampler":
         options = Options(n_trials=n_trials)
         study.inner.sampler = sampler = CrashBOSampler(seed=0, options=options, space=study.own)
     elif not isinstance(sampler, CrashBOSampler):
-        study.inner.sampler = sampler = CrashBOSampler.from_study(study.inner, n_trials=n_trials)
+        space = study.definition.space
+        study.inner.sampler = sampler = CrashBOSampler.from_study(study.inner, n_trials=n_trials, space=space)
     return sampler
 
 
 def _new_trial(study: Study, worker: Mapping[str, Any]) -> optuna.Trial:
     """A running trial without params: one that was put in the queue, or a new one, marked in the same step."""
     with study.guarded():
-        for waiting in study.inner.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
+        for waiting in queue(study.inner.get_trials(deepcopy=False)):
             if writer(study.inner).begin(trial_id(waiting), Beginning({WORKER: dict(worker)})):
                 return live_trial(study.inner, trial_id(waiting))
         marked = optuna.trial.create_trial(state=TrialState.RUNNING, user_attrs={WORKER: dict(worker)})

@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial
 from crashbo.adapters.optuna import records
 from crashbo.adapters.optuna.internals import find_trial
 from crashbo.adapters.optuna.records import Record
-from crashbo.adapters.optuna.space import Translation, distribution_of, translate
+from crashbo.adapters.optuna.space import Translation, translate, translation_of
 from crashbo.errors import InputError
 from crashbo.store import definition as definitions
 from crashbo.store import plain
@@ -44,8 +44,7 @@ class Study:
     @functools.cached_property
     def translation(self) -> Translation:
         """The parameters in Optuna's terms."""
-        found = self.own or {name: distribution_of(one) for name, one in self.definition.space.items()}
-        return translate(found)
+        return translation_of(self.definition.space) if self.own is None else translate(self.own)
 
     @contextlib.contextmanager
     def guarded(self, *, reading: bool = True) -> Iterator[None]:

@@ -437,7 +437,7 @@ def test_a_large_study_is_not_read_again(tmp_path: Path) -> None:
         engine = study._storage._backend.engine
         event.listen(engine, "before_cursor_execute", count)
         for _ in range(2):
-            study.sampler._read(study)
+            read(study)
         event.remove(engine, "before_cursor_execute", count)
         reads.append((len(rows), sum(rows)))
     assert reads[0] == reads[1]

@@ -79,8 +79,11 @@ def test_params_outside_the_space_have_no_place_in_it(params: dict[str, Any]) ->
 def test_a_declared_space_comes_back(parameter: Any) -> None:
     assert parameter_of(distribution_of(parameter)) == parameter
     space = crashbo.Space({"p": parameter})
-    assert declared({"crashbo:space": space.to_json()}) == {"p": distribution_of(parameter)}
-    assert declared({}) == {}
+    found = declared({"crashbo:space": space.to_json()})
+    assert found is not None
+    assert found.distributions == {"p": distribution_of(parameter)}
+    assert found.space == space
+    assert declared({}) is None
 
 
 class TestInference:

@@ -10,7 +10,7 @@ from optuna.distributions import BaseDistribution
 
 from crashbo.adapters.optuna.history import make_optimizer, place
 from crashbo.adapters.optuna.records import Record
-from crashbo.adapters.optuna.space import Translation, infer, translate
+from crashbo.adapters.optuna.space import Translation, infer, translate, within
 from crashbo.optimizer import Optimizer
 from crashbo.problem.problem import Problem
 from crashbo.problem.space import Space
@@ -68,7 +68,7 @@ def find_branch(
     translation = translate(shared | {name: distribution})
     chosen = translation.unpack(suggestion) | dict(params)
     known = {one: value for one, value in chosen.items() if one in translation.distributions and one != name}
-    if any(translate({one: shared[one]}).inward({one: value}) is None for one, value in known.items()):
+    if len(within(known, shared)) < len(known):
         return None
     return Branch(having, translation, known)
 

@@ -39,10 +39,19 @@ def make_optimizer(
     *,
     maximize: bool,
     number: int,
+    apart: Sequence[Mapping[str, Any]] = (),
 ) -> Optimizer:
     """Return the optimizer that has seen the records and is about to suggest trial `number`.
 
     Finished, crashed, pruned and pending records that lie in the space count, in the order of their numbers.
+
+    Args:
+        records: of the other trials.
+        translation: of the parameters to suggest.
+        settings: how to search.
+        maximize: whether more is better.
+        number: of the trial.
+        apart: more params, in the terms of the space, to keep away from as if they were under way.
     """
     outputs = outputs_of(records, settings.constraints)
     direction: Direction = "maximize" if maximize else "minimize"
@@ -58,6 +67,8 @@ def make_optimizer(
         for record, params in placed
         if params is not None and record.status == "pending" and record.number != number
     ]
+    first = 1 + max([*(one.number for one in trials), *(one.number for one in pending)], default=-1)
+    pending += [Suggestion(params, first + nth, Reason("given")) for nth, params in enumerate(apart)]
     return Optimizer.restore(History(problem, tuple(trials), tuple(pending), asked=number))
 
 

@@ -111,26 +111,49 @@ def read(study: optuna.Study, *, learn_from: Learn = True, pruned: str = "estima
             ("ignore"). A pruned trial that reported nothing is a crash, unless ignored or a trial with the same
             params has ended otherwise.
     """
-    if len(study.directions) != 1:
-        raise InputError(f"`study` must have one objective; got {len(study.directions)}. Combine them into one cost.")
-    if pruned not in PRUNED_CHOICES:
-        raise InputError(f"`pruned` must be one of {list(PRUNED_CHOICES)}; got {pruned!r}.")
-    trials = all_trials(study)
-    attributes = study_attributes(study)
-    changes = corrections_in(attributes)
-    retried = {number for one in trials for number in one.system_attrs.get("retry_history", [])}
+    return Reading(study, learn_from, pruned).read()
 
-    def counts(trial: FrozenTrial) -> bool:
-        return trial.number not in retried and (learn_from(trial) if callable(learn_from) else learn_from)
 
-    records = [read_one(trial, changes.get(trial.number, ()), counts, pruned) for trial in trials]
-    defaults = attributes.get(DEFAULTS)
-    if defaults:
-        records = [_filled(record, defaults) for record in records]
-    if any(record.status == "pruned" for record in records):
-        maximize = study.direction == StudyDirection.MAXIMIZE
-        records = _judged(records, {trial.number: _curve(trial) for trial in trials}, pruned, maximize)
-    return sorted(records, key=lambda record: record.number)
+class Reading:
+    """The records of a study, read again and again: a trial that has ended is converted once; see `read`."""
+
+    def __init__(
+        self, study: optuna.Study, learn_from: Learn = True, pruned: str = "estimate", without: int | None = None
+    ) -> None:
+        """Set up; `without` is the number of a trial to leave out."""
+        if len(study.directions) != 1:
+            raise InputError(
+                f"`study` must have one objective; got {len(study.directions)}. Combine them into one cost."
+            )
+        if pruned not in PRUNED_CHOICES:
+            raise InputError(f"`pruned` must be one of {list(PRUNED_CHOICES)}; got {pruned!r}.")
+        self.study, self.without = study, without
+        self._learn_from, self._pruned = learn_from, pruned
+        self._ended: dict[int, tuple[object, Record]] = {}  # by number: what the record depends on, and the record
+
+    def read(self) -> list[Record]:
+        """The records as the study is now, in the order of their numbers."""
+        trials = [one for one in all_trials(self.study) if one.number != self.without]
+        attributes = study_attributes(self.study)
+        changes = corrections_in(attributes)
+        retried = {number for one in trials for number in one.system_attrs.get("retry_history", [])}
+        records = [self._record(one, changes.get(one.number, ()), one.number in retried) for one in trials]
+        defaults = attributes.get(DEFAULTS)
+        if defaults:
+            records = [_filled(record, defaults) for record in records]
+        if any(record.status == "pruned" for record in records):
+            maximize = self.study.direction == StudyDirection.MAXIMIZE
+            records = _judged(records, {trial.number: _curve(trial) for trial in trials}, self._pruned, maximize)
+        return sorted(records, key=lambda record: record.number)
+
+    def _record(self, trial: FrozenTrial, history: Sequence[Mapping[str, Any]], retried: bool) -> Record:
+        basis = (trial.state, len(history), retried)
+        before, found = self._ended.get(trial.number, (None, None))
+        if found is None or before != basis:
+            found = read_one(trial, history, not retried and self._learn_from, self._pruned)
+            if trial.state.is_finished():
+                self._ended[trial.number] = basis, found
+        return found
 
 
 def _filled(record: Record, defaults: Mapping[str, Any]) -> Record:

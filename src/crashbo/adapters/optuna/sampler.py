@@ -14,29 +14,27 @@ from optuna.trial import FrozenTrial
 
 from crashbo.adapters.optuna.branches import choose, find_branch
 from crashbo.adapters.optuna.history import make_optimizer, settings_in
-from crashbo.adapters.optuna.internals import set_system_attribute, study_attributes, trial_id
-from crashbo.adapters.optuna.offers import Offer, ask, beliefs, rivals, skipped, within
-from crashbo.adapters.optuna.outputs import outputs_of
-from crashbo.adapters.optuna.paths import Path, find_paths, heard, next_path, relative_space, settings_for
+from crashbo.adapters.optuna.internals import all_trials, set_system_attribute, study_attributes, trial_id
+from crashbo.adapters.optuna.offers import Fit, Offer, Turn, given_for, next_offer, queue, rivals
+from crashbo.adapters.optuna.paths import relative_space
 from crashbo.adapters.optuna.records import (
     PRUNED_CHOICES,
     RETRY_OF,
     SUGGESTION,
     Learn,
+    Reading,
     Record,
     best_trial,
-    read,
-    worth_another_try,
 )
 from crashbo.adapters.optuna.space import (
     Distributions,
     Translation,
     declared,
-    declared_constraints,
     given_space,
     infer,
     infer_largest,
     translate,
+    within,
 )
 from crashbo.adapters.optuna.transactions import writer
 from crashbo.errors import InputError, NumericalError
@@ -45,7 +43,7 @@ from crashbo.problem.options import Options
 from crashbo.problem.outcome import Constraint
 from crashbo.problem.problem import UNKNOWN_SPACE, Problem
 from crashbo.problem.space import Space
-from crashbo.problem.suggestion import Best, Reason, Suggestion
+from crashbo.problem.suggestion import Best
 from crashbo.search.strategy import Strategy
 
 _ROUNDS = 5  # attempts to avoid what another worker suggested at the same moment
@@ -107,7 +105,7 @@ class CrashBOSampler(BaseSampler):
         self._learn_from = learn_from
         self._prune_as = prune_as
         self._independent_sampler = independent_sampler
-        self._space, self._rules = given_space(space)
+        self._given = given_space(space)
         self._lock = threading.RLock()
         self._last: Optimizer | None = None
         self._plan: tuple[int, Mapping[str, Any]] = (-1, {})  # for parameters that not all trials share, by trial
@@ -151,8 +149,8 @@ class CrashBOSampler(BaseSampler):
         Raises:
             InputError: if the study has no parameters yet.
         """
-        records = self._read(study)
-        return self._optimizer(study, records, self._translation(study, records), len(records))
+        records = self._reading(study).read()
+        return self._fit(study, len(records))(records, self._translation(study, records), self._settings, ())
 
     def best_trial(self, study: optuna.Study) -> Record:
         """Return the best trial that succeeded, with corrections applied.
@@ -171,41 +169,58 @@ class CrashBOSampler(BaseSampler):
         Raises:
             InputError: if no trial has ended yet.
         """
-        records = self._read(study)
+        records = self._reading(study).read()
         translation = self._translation(study, records)
-        best = self._optimizer(study, records, translation, len(records)).best()
+        best = self._fit(study, len(records))(records, translation, self._settings, ()).best()
         return replace(best, params=translation.outward(best.params))
 
+    def next_offer(self, study: optuna.Study) -> Offer:
+        """Return what the next trial of a study is offered, as `study.ask` would; nothing is written."""
+        self._refuse_many_objectives(study)
+        trials = all_trials(study)
+        waiting = next(iter(queue(trials)), None)
+        number = len(trials) if waiting is None else waiting.number
+        with self._lock:
+            records, known = self._reading(study, number).read(), self._declared(study)
+            space = {} if known else self._inferred(records)
+            translation = known or (translate(space) if space else None)
+            given = {} if waiting is None else given_for(waiting)
+            turn = Turn(number, given, records, translation, known is not None, self._settings)
+            offer = next_offer(turn, self._fit(study, number))
+            return offer if waiting is None else replace(offer, waiting=waiting.number)
+
     def _translation(self, study: optuna.Study, records: Sequence[Record]) -> Translation:
-        attributes = study_attributes(study)
-        space = self._declared(attributes) or infer(records) or infer_largest(records)
+        known = self._declared(study)
+        if known is not None:
+            return known
+        space = infer(records) or infer_largest(records)
         if not space:
             raise InputError("`study` must have a trial with parameters first; got none. Run one.")
-        return self._translated(attributes, space)
+        return translate(space)
 
-    def _translated(self, attributes: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> Translation:
-        return translate(space, self._rules if self._space else declared_constraints(attributes))
+    def _declared(self, study: optuna.Study) -> Translation | None:
+        return self._given or declared(study_attributes(study))
 
-    def _declared(self, attributes: Mapping[str, Any]) -> Distributions:
-        return self._space or declared(attributes)
+    def _reading(self, study: optuna.Study, without: int | None = None) -> Reading:
+        return Reading(study, self._learn_from, self._prune_as, without)
 
-    def _read(self, study: optuna.Study) -> list[Record]:
-        return read(study, learn_from=self._learn_from, pruned=self._prune_as)
-
-    def _optimizer(
-        self,
-        study: optuna.Study,
-        records: Sequence[Record],
-        translation: Translation,
-        number: int,
-        settings: Problem | None = None,
-    ) -> Optimizer:
+    def _fit(self, study: optuna.Study, number: int) -> Fit:
+        """What makes the optimizer for a trial."""
         maximize = study.direction == StudyDirection.MAXIMIZE
-        optimizer = make_optimizer(records, translation, settings or self._settings, maximize=maximize, number=number)
-        if self._last is not None:
-            optimizer.adopt(self._last)
-        self._last = optimizer  # its models are those of most trials that the next one will know
-        return optimizer
+
+        def fit(
+            records: Sequence[Record],
+            translation: Translation,
+            settings: Problem,
+            apart: Sequence[Mapping[str, Any]] = (),
+        ) -> Optimizer:
+            optimizer = make_optimizer(records, translation, settings, maximize=maximize, number=number, apart=apart)
+            if self._last is not None:
+                optimizer.adopt(self._last)
+            self._last = optimizer  # its models are those of most trials that the next one will know
+            return optimizer
+
+        return fit
 
     # --- Optuna's interface ----------------------------------------------------------------------
 
@@ -215,28 +230,36 @@ class CrashBOSampler(BaseSampler):
         With an `independent_sampler`, only those that all trials share.
         """
         self._refuse_many_objectives(study)
-        known = relative_space if self._independent_sampler is None else infer
-        return self._declared(study_attributes(study)) or known(self._others(study, trial))
+        known = self._declared(study)
+        return self._inferred(self._reading(study, trial.number).read()) if known is None else dict(known.distributions)
+
+    def _inferred(self, records: Sequence[Record]) -> Distributions:
+        return (relative_space if self._independent_sampler is None else infer)(records)
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Suggest all parameters together that the trial is expected to have."""
         self._refuse_many_objectives(study)
-        attributes = study_attributes(study)
-        translation = self._translated(attributes, search_space) if search_space else None
-        is_declared = bool(self._declared(attributes))
+        known = self._declared(study)
+        asked = dict(search_space)
+        translation = known if known and known.distributions == asked else translate(asked) if asked else None
         with self._lock:
-            records, claimed, skip = self._others(study, trial), False, 0
+            reading, fit = self._reading(study, trial.number), self._fit(study, trial.number)
+            turn = Turn(trial.number, given_for(trial), reading.read(), translation, known is not None, self._settings)
+            claimed = False
             for _ in range(_ROUNDS):
-                offer = self._offer(study, trial, records, translation, skip, is_declared)
+                offer = next_offer(turn, fit)
+                if offer.problem:
+                    _logger.warning(f"The model failed ({offer.problem}); this trial is quasi-random.")
                 self._publish(study, trial, offer, translation, claimed)
                 claimed = offer.retry_of is not None
-                known, records = records, self._others(study, trial)
-                same = rivals(offer, known, records)
+                before, now = turn.records, reading.read()
+                same = rivals(offer, before, now)
                 if not same:
                     break
                 skip = sum(rival.number < trial.number for rival in same)
+                turn = replace(turn, records=now, skip=skip)
             marks = {f"crashbo:{name}": value for name, value in offer.beliefs.items()}
             writer(study).mark(trial_id(trial), marks)
             return dict(offer.params)
@@ -252,7 +275,7 @@ class CrashBOSampler(BaseSampler):
         self._refuse_many_objectives(study)
         again = trial.system_attrs.get(RETRY_OF)
         if again is not None:
-            past = {record.number: record.params for record in self._read(study)}.get(again, {})
+            past = {record.number: record.params for record in self._reading(study).read()}.get(again, {})
             if param_name in within(past, {param_name: param_distribution}):
                 return past[param_name]
         sampler = self._independent_sampler
@@ -273,7 +296,8 @@ class CrashBOSampler(BaseSampler):
             if number == trial.number and name in within(plan, {name: distribution}):
                 return plan
             suggestion = trial.system_attrs.get(SUGGESTION, {})
-            found = find_branch(self._others(study, trial), name, distribution, trial.params, suggestion)
+            others = self._reading(study, trial.number).read()
+            found = find_branch(others, name, distribution, trial.params, suggestion)
             if found is None or not found.enough:
                 return {}
             maximize = study.direction == StudyDirection.MAXIMIZE
@@ -301,53 +325,6 @@ class CrashBOSampler(BaseSampler):
                 f"`study` must have one objective; got {len(study.directions)}. Combine them into one cost, "
                 "or make some of them constraints."
             )
-
-    # --- one suggestion --------------------------------------------------------------------------
-
-    def _others(self, study: optuna.Study, trial: FrozenTrial) -> list[Record]:
-        return [record for record in self._read(study) if record.number != trial.number]
-
-    def _offer(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        records: Sequence[Record],
-        translation: Translation | None,
-        skip: int,
-        is_declared: bool,
-    ) -> Offer:
-        """What to try: what the user enqueued, else a transient trial again, else what the model says.
-
-        Workers that had the same idea all drop it; each leaves the next `skip` ideas to those before it, lest
-        they meet again.
-        """
-        given = trial.system_attrs.get("fixed_params", {})
-        space = {} if translation is None else translation.distributions
-        branches = [] if is_declared else find_paths(records, space)
-        fixed = within(given, space)
-        fitting = [one for one in branches if one.fits(fixed)] or branches or ([translation] if translation else [])
-        if given and (not fitting or any(len(fixed) == len(one.distributions) for one in fitting)):
-            return Offer(fixed, beliefs(Reason("given")))
-        again = None if given else worth_another_try(records)
-        if again is not None:
-            why = f"another try of trial {again.number}, whose failure was transient"
-            return Offer(within(again.params, space), {"mode": "retry", "why": why}, again.number)
-        if translation is None:
-            return Offer({}, {"mode": "independent", "why": "no parameters are known yet"})
-
-        def path(translation: Translation) -> Path:
-            settings = settings_for(self._settings, records, translation) if branches else self._settings
-            known = heard(records, translation) if branches else records
-            optimizer = self._optimizer(study, known, translation, trial.number, settings)
-            return Path(translation, optimizer.with_pending(skipped(records, translation)))
-
-        def last(optimizer: Optimizer) -> Suggestion:
-            return [ask(optimizer) for _ in range(skip + 1)][-1]
-
-        chosen, suggestion = next_path([path(one) for one in fitting], last)
-        params = chosen.translation.outward(suggestion) | fixed
-        named = outputs_of(records, self._settings.constraints).named
-        return Offer(params, beliefs(suggestion.why, named), translation=chosen.translation)
 
     def _publish(
         self, study: optuna.Study, trial: FrozenTrial, offer: Offer, translation: Translation | None, claimed: bool

@@ -1,5 +1,6 @@
 """Optuna's distributions as CrashBO parameters, and which of them a study has in common."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ class Translation:
     """Params of an Optuna search space in CrashBO's terms, and back.
 
     Attributes:
-        distributions: by name, sorted.
+        distributions: by name, in the order of the space.
         space: the same for CrashBO.
         coded: names of categories whose choices CrashBO cannot hold, such as tuples; it sees them as texts, or as
             their indices if those are not unique.
@@ -73,8 +74,12 @@ class Translation:
             return str(value)
 
     def pack(self, params: Mapping[str, Any]) -> dict[str, float]:
-        """Return Optuna's params as internal numbers, which JSON can hold whatever the choices are."""
-        return {name: float(self.distributions[name].to_internal_repr(value)) for name, value in params.items()}
+        """Return Optuna's params as internal numbers, which JSON can hold whatever the choices are; without others."""
+        packed = {}
+        for name, value in params.items():
+            with contextlib.suppress(ValueError):  # a choice that is none, from the queue
+                packed[name] = float(self.distributions[name].to_internal_repr(value))
+        return packed
 
     def unpack(self, numbers: Mapping[str, float]) -> dict[str, Any]:
         """Return the params that `pack` wrote, those of this space."""
@@ -94,21 +99,26 @@ class Translation:
         return params.keys() <= self.distributions.keys() and self.inward(self.fill(params, 0)) is not None
 
 
-def given_space(space: Any) -> tuple[Distributions, tuple[Any, ...]]:
-    """Return the distributions and the constraints between parameters of a space that a user gave, if any.
+def given_space(space: Any) -> Translation | None:
+    """Return the translation of a search space that a user gave to the sampler; None without one.
 
     Raises:
         InputError: if it is neither a `crashbo.Space` nor a dict of Optuna's distributions.
     """
     if isinstance(space, Space):
-        return {name: distribution_of(one) for name, one in space.items()}, space.constraints
+        return translation_of(space)
     if space is None or (isinstance(space, Mapping) and all(isinstance(o, BaseDistribution) for o in space.values())):
-        return dict(space or {}), ()
+        return translate(space) if space else None
     raise InputError(f"`space` must be a crashbo.Space or a dict of Optuna's distributions; got {space!r}.")
 
 
-def translate(distributions: Mapping[str, BaseDistribution], constraints: Sequence[Any] = ()) -> Translation:
-    """Return the translation of a search space with at least one parameter, and constraints between parameters."""
+def translation_of(space: Space) -> Translation:
+    """Return the translation of a declared space, which stays the one it is."""
+    return Translation({name: distribution_of(one) for name, one in space.items()}, space, frozenset())
+
+
+def translate(distributions: Mapping[str, BaseDistribution]) -> Translation:
+    """Return the translation of a search space with at least one parameter, sorted by name."""
     ordered = dict(sorted(distributions.items()))
     parameters = {name: parameter_of(one) for name, one in ordered.items()}
     coded = frozenset(
@@ -116,7 +126,7 @@ def translate(distributions: Mapping[str, BaseDistribution], constraints: Sequen
         for name, one in ordered.items()
         if isinstance(one, CategoricalDistribution) and parameters[name] != _choices(one)
     )
-    return Translation(ordered, Space(parameters, constraints), coded)
+    return Translation(ordered, Space(parameters), coded)
 
 
 def parameter_of(distribution: BaseDistribution) -> Parameter:
@@ -158,16 +168,23 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
     return CategoricalDistribution(parameter.choices)
 
 
-def declared(attributes: Mapping[str, Any]) -> Distributions:
-    """Return the search space that `crashbo new` wrote among a study's attributes; empty if it did not."""
-    if SPACE not in attributes:
-        return {}
-    return {name: distribution_of(one) for name, one in Space.from_json(attributes[SPACE]).items()}
+def declared(attributes: Mapping[str, Any]) -> Translation | None:
+    """Return the search space that `crashbo new` wrote among a study's attributes; None if it did not."""
+    return translation_of(Space.from_json(attributes[SPACE])) if SPACE in attributes else None
 
 
-def declared_constraints(attributes: Mapping[str, Any]) -> list[str]:
-    """Return the constraints between parameters that `crashbo new` wrote among a study's attributes."""
-    return list(attributes.get(SPACE, {}).get("constraints", ()))
+def within(params: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> dict[str, Any]:
+    """Those params that a search space still allows."""
+    return {name: value for name, value in params.items() if name in space and _holds(space[name], value)}
+
+
+def _holds(distribution: BaseDistribution, value: Any) -> bool:
+    try:
+        inner = distribution.to_external_repr(distribution.to_internal_repr(value))
+        coded = isinstance(distribution, CategoricalDistribution)  # its internal representation is an index
+        return coded or parameter_of(distribution).check("value", inner) is not None
+    except ValueError:
+        return False
 
 
 def infer(records: Sequence[Record]) -> Distributions:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,13 @@ from crashbo.research.reproduce.cases import Case, hidden_constraint
 from crashbo.research.reproduce.methods import METHODS, PaperSettings
 from crashbo.research.reproduce.simulations import SIMULATIONS, Report, evaluate, simulated
 from crashbo.show import data
-from crashbo.show.canvas import canvas, dress, legend_on_top
-from crashbo.show.figures import draw_acquisition, draw_curve, plot_maps
+from crashbo.show.canvas import canvas
+from crashbo.show.chart import Chart, Dash, Panel, Side, Stroke
+from crashbo.show.draw_matplotlib import draw, draw_panel
+from crashbo.show.figures import plot_maps, plot_thresholds
 from crashbo.show.history import Band, band
-from crashbo.show.run_figures import draw_band_curves, draw_bands, plot_thresholds
+from crashbo.show.model_charts import curve_panel, score_panel
+from crashbo.show.run_charts import bands_chart, bands_panel
 from crashbo.show.theme import Theme, ThemeName
 
 _NAMES = {
@@ -105,7 +109,7 @@ def plot_limits(name: str, optimizer: Optimizer, *, theme: ThemeName = "light") 
 def plot_regret(report: Report, *, theme: ThemeName = "light") -> Figure:
     """Draw the regret of the best guess over all runs, by method. An infeasible guess counts as worst."""
     title = f"{report.name}: median and quartiles of the runs"
-    return draw_bands(_bands(report), label="regret of the best guess", log=True, theme=theme, title=title)
+    return draw(bands_chart(_bands(report), label="regret of the best guess", log=True, title=title), theme)
 
 
 def _bands(report: Report, prefix: str = "") -> list[Band]:
@@ -143,15 +147,16 @@ def plot_statistics(reports: Sequence[Report], *, theme: ThemeName = "light") ->
 def _draw_group(axes: Axes, title: str, reports: Sequence[Report], colours: Theme) -> None:
     bands = [one for report in reports for one in _bands(report, f"{_NAMES[report.name]}: ")]
     colour = {"paper": colours.orange, "default": colours.blue, "random": colours.muted}
+    dashes: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot")
     styles = [
-        (colour[method], dashes)
-        for report, dashes in zip(reports, ("-", "--", ":", "-."), strict=False)
+        (colour[method], dash)
+        for report, dash in zip(reports, dashes, strict=False)
         for method in METHODS
         if report.of(method)
     ]
     axes.set(title=title, xlabel="trials")
     if bands:
-        draw_band_curves(axes, bands, colours, log=True, styles=styles)
+        draw_panel(axes, bands_panel(bands, log=True, styles=styles), colours)
         axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False)
 
 
@@ -201,28 +206,23 @@ def plot_cases(cases: Sequence[Case], *, theme: ThemeName = "light") -> Figure:
         cases: all four, from `crashbo.research.reproduce.cases.make_case`.
         theme: "light" or "dark".
     """
-    with canvas(theme, 11.0, 10.6) as (figure, colours):
-        panels = figure.subplots(6, 2, height_ratios=(1.6, 1.3, 0.9) * 2, sharex="col")
-        for place, case in enumerate(cases):
-            row, column = divmod(place, 2)
-            _draw_case(panels[3 * row : 3 * row + 3, column], case, colours)
-        figure.align_ylabels()
-        legend_on_top(figure, *panels.ravel(), columns=5)
-    return figure
+    left, right = ([panel for case in cases[side::2] for panel in _case_panels(case)] for side in (0, 1))
+    rows = tuple(zip(left, right, strict=True))
+    return draw(Chart(rows, (11.0, 10.6), (1.6, 1.3, 0.9) * 2, columns=5), theme)
 
 
-def _draw_case(panels: Sequence[Axes], case: Case, colours: Theme) -> None:
-    top, middle, bottom = panels
+def _case_panels(case: Case) -> list[Panel]:
     line = data.line(case.optimizer, truth=case.problem)
-    draw_curve(top, line, line.curves[0], colours)
-    top.set_title(case.title)
-    hidden = hidden_constraint(case.number, line.axis.values)
-    if hidden is None:
-        draw_curve(middle, line, line.curves[1], colours)
-    else:
-        middle.plot(line.axis.values, hidden[0], color=colours.muted, ls=(0, (4, 2)), lw=1.4)
-        middle.axhline(hidden[1], color=colours.muted, lw=1.2)
-        middle.set_ylabel("g (is the cost)" if case.number == 1 else "g (never seen)")
-    bottom.plot(line.axis.values, line.success, color=colours.blue, ls="-.", lw=1.4, label="success probability")
-    draw_acquisition(bottom, line, colours)
-    dress(bottom, line.axis)
+    top = replace(curve_panel(line, line.curves[0]), title=case.title)
+    middle, hidden = curve_panel(line, line.curves[-1]), hidden_constraint(case.number, line.axis.values)
+    if hidden is not None:
+        ends = line.axis.ends
+        marks = (
+            Stroke(line.axis.values, hidden[0], "muted", dash="dash", width=1.4),
+            Stroke(ends, [hidden[1]] * 2, "muted", width=1.2),
+        )
+        middle = Panel(marks, top.x, Side("g (is the cost)" if case.number == 1 else "g (never seen)"))
+    score = score_panel(line)
+    success = Stroke(line.axis.values, line.success, "blue", "success probability", "dashdot", 1.4)
+    above = [replace(one, x=replace(one.x, bare=True)) for one in (top, middle)]
+    return [*above, replace(score, marks=(success, *score.marks))]

@@ -18,10 +18,11 @@ from crashbo.research.reproduce.methods import METHODS, PaperSettings
 from crashbo.research.reproduce.penalties import PENALTIES, PenaltyReport
 from crashbo.research.reproduce.robot import REEVALUATIONS, RobotReport, Run, Tuned, rollout_seed, tune
 from crashbo.show.canvas import canvas, legend_on_top
-from crashbo.show.figures import plot_maps, plot_pairs, plot_slices
+from crashbo.show.draw_matplotlib import draw_panel
+from crashbo.show.figures import plot_convergence, plot_maps, plot_pairs, plot_slices, plot_thresholds
 from crashbo.show.history import Band, band
 from crashbo.show.planes import Quantity
-from crashbo.show.run_figures import draw_band_curves, plot_convergence, plot_thresholds
+from crashbo.show.run_charts import bands_panel
 from crashbo.show.theme import Theme, ThemeName
 from crashbo.show.views import View
 
@@ -146,7 +147,7 @@ def _plot_groups(groups: Mapping[str, Sequence[Run]], names: Sequence[str], *, t
 def _draw_costs(axes: Axes, groups: Mapping[str, Sequence[Run]], colours: Theme) -> None:
     """Draw the lowest cost so far, by group, with the best of the grid."""
     bands = [_band(name, [run.curve for run in runs]) for name, runs in groups.items()]
-    draw_band_curves(axes, bands, colours, log=True)
+    draw_panel(axes, bands_panel(bands, log=True), colours)
     _draw_grid_best(axes, colours)
     axes.set(ylabel="lowest cost of a roll-out", title="median and quartiles of the runs")
     axes.yaxis.set_major_formatter("{x:g}")
@@ -163,7 +164,7 @@ def _draw_grid_best(axes: Axes, colours: Theme) -> None:
 def _draw_failures(axes: Axes, groups: Mapping[str, Sequence[Run]], colours: Theme) -> None:
     """Draw the number of failed trials so far, by group."""
     bands = [_band(name, [_failures(run) for run in runs]) for name, runs in groups.items()]
-    draw_band_curves(axes, bands, colours, log=False)
+    draw_panel(axes, bands_panel(bands, log=False), colours)
     axes.set(ylabel="failed trials so far", xlabel="trials")
 
 

@@ -1,7 +1,8 @@
 """A Gaussian process for classified regression, or a standard GP, of every output: one model instead of an average."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -11,14 +12,17 @@ from crashbo.model.average import Candidates, ModelSet
 from crashbo.model.belief import Output
 from crashbo.model.block import Block
 from crashbo.model.inference import Posterior, condition_on_values, evidence_gradient, infer
+from crashbo.model.kernel import Matern52
 from crashbo.model.map import find_mode, log_normal, log_value_prior, usual_values, value_bounds
 from crashbo.model.numbers import NUMBERS
+from crashbo.model.recipe import output_block
 from crashbo.model.rows import NOISE_FLOOR, Rows, joint_covariance
 from crashbo.model.surrogate import Limit
 from crashbo.model.threshold import ThresholdEstimate, ThresholdRule, estimate_threshold, threshold_deviation
-from crashbo.model.values import ValuePoint
+from crashbo.model.values import ValuePoint, fixed_values
 from crashbo.model.warp import Warp, make_warp
 from crashbo.problem.arrays import Array
+from crashbo.problem.history import History
 
 _HYPERPRIOR = (0.0, 5.0)  # of the threshold, on standardised values: wide
 _THRESHOLDS = (-50.0, 50.0)
@@ -71,6 +75,31 @@ class GPCR(Output):
         return self._assuming(X, np.ones(len(X), dtype=bool), labelled=False)
 
 
+@dataclass(frozen=True)
+class PaperRecipe:
+    """One GPCR or standard GP per output."""
+
+    def block(self, history: History, output: str) -> Block | None:
+        """Every output absorbs its failures.
+
+        The objective is a GPCR if it ever crashed or if nothing else can fail, else a standard GP (case 3). Values on
+        both sides of a known limit say all that labels would: then only trials without a value have a label.
+        """
+        block = output_block(history, output, absorbed=True)
+        if block is None or block.threshold is None or (block.values > block.threshold).any():
+            return block
+        return replace(block, below=block.value_point)
+
+    def kind(self, block: Block) -> Hashable:
+        return block.margins, bool(len(block.values))
+
+    def learn(self, history: History, output: str, block: Block) -> ValuePoint:
+        return learn(block) if block.fixed is None else fixed_values(block)
+
+    def fit(self, history: History, block: Block, learned: ValuePoint) -> GPCR:
+        return fit(block, learned)
+
+
 def fit(block: Block, point: ValuePoint) -> GPCR:
     """Estimate the threshold, unless it is known, then infer; labels that conflict with the rest are relaxed."""
     warp, scale = point.warp, math.exp(0.5 * point.theta[-2])
@@ -98,7 +127,7 @@ def learn(block: Block) -> ValuePoint:
     d = block.X.shape[-1]
     start, bounds = usual_values(d), value_bounds(d)
     if not len(block.values):
-        return ValuePoint(Warp(), "matern52", start, 0.0)
+        return ValuePoint(Warp(), Matern52(), start, 0.0)
     warp = make_warp(block.values, 0.0)
     assert warp is not None
     values = warp(block.values)
@@ -117,13 +146,13 @@ def learn(block: Block) -> ValuePoint:
         return value + float(prior + hyperprior), gradient + np.append(by_prior, pull)
 
     mode = find_mode(with_priors, start, bounds)
-    return ValuePoint(warp, "matern52", mode.theta[: d + 2], 0.0)
+    return ValuePoint(warp, Matern52(), mode.theta[: d + 2], 0.0)
 
 
 def log_evidence(block: Block, rows: Rows, logs: Array, threshold: float) -> tuple[float, Array]:
     """Log evidence of a GPCR, and its gradient, `d + 3`: by `logs` as in `log_value_prior`, and by the threshold."""
     scale = math.exp(0.5 * logs[-2])
-    at = block.with_threshold(logs[None], np.array([threshold / scale]), "matern52")
+    at = block.with_threshold(logs[None], np.array([threshold / scale]), Matern52())
     posterior = infer(rows, at, tolerance=1e-5, max_sweeps=100)
     gradient = evidence_gradient(posterior)
     gradient[-1] /= scale

@@ -1,24 +1,26 @@
 """The paper's strategy behind the common interface: mES and mESCO with the mode switch, equations (17) to (22)."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Self
 
 import numpy as np
 from scipy.special import logsumexp
 
-from crashbo.model.belief import Averaged, Modelling, Output, output_block
-from crashbo.model.block import Block
+from crashbo.model.belief import Averaged, Output
+from crashbo.model.memory import Memory
 from crashbo.model.prediction import Prediction
+from crashbo.model.recipe import model_outputs
 from crashbo.model.truncation import log_information, truncation
-from crashbo.model.values import ValuePoint, fixed_values
 from crashbo.problem.arrays import Array
 from crashbo.problem.history import History
 from crashbo.problem.space import Space
 from crashbo.search.design import initial_count, initial_point
-from crashbo.search.maximise import Effort, Maximum, Rounding, look, maximise
+from crashbo.search.maximise import Effort, Maximum, maximise
 from crashbo.search.paper.minima import pathwise_minima, virtual_minima
-from crashbo.search.paper.model import GPCR, fit, learn
+from crashbo.search.paper.model import GPCR, PaperRecipe
+from crashbo.search.points import Rounding, look
 from crashbo.search.strategy import Guess, Suggested
 
 _CERTAIN = 1e3  # standard deviations below a limit beyond which nothing changes
@@ -100,32 +102,22 @@ class PaperScore:
         return log, by_mean, by_variance
 
 
-class PaperStrategy(Modelling[GPCR, ValuePoint]):
+@dataclass(frozen=True)
+class PaperStrategy:
     """Classified regression with mES or mESCO (Marco et al.), as printed, with the corrections of `docs/method.md`.
 
     Thresholds are estimated anew with every trial; a point is suggested by equation (20), and the best guess is that of
     equation (19). While no trial has a cost, the threshold is 0 and the likeliest success is suggested.
     """
 
-    def _block(self, history: History, output: str) -> Block | None:
-        """Every output absorbs its failures.
+    memory: Memory = field(default_factory=Memory, compare=False, repr=False)  # what was learned
 
-        The objective is a GPCR if it ever crashed or if nothing else can fail, else a standard GP (case 3). Values on
-        both sides of a known limit say all that labels would: then only trials without a value have a label.
-        """
-        block = output_block(history, output, absorbed=True)
-        if block is None or block.threshold is None or (block.values > block.threshold).any():
-            return block
-        return replace(block, below=block.value_point)
+    def with_memory(self, memory: Memory) -> Self:
+        """The same strategy, which keeps what it learns there."""
+        return replace(self, memory=memory)
 
-    def _kind(self, block: Block) -> object:
-        return block.margins, bool(len(block.values))
-
-    def _learn(self, history: History, output: str, block: Block) -> ValuePoint:
-        return learn(block) if block.fixed is None else fixed_values(block)
-
-    def _fit(self, history: History, block: Block, learned: ValuePoint) -> GPCR:
-        return fit(block, learned)
+    def surrogate(self, history: History) -> Averaged[GPCR]:
+        return model_outputs(PaperRecipe(), history, self.memory)
 
     def suggest(self, history: History) -> Suggested:
         if not history.trials or len(history.trials) + len(history.pending) < initial_count(history):

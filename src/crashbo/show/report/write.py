@@ -16,8 +16,7 @@ from crashbo.show.importance import Importance, importance
 from crashbo.show.report import page, summary
 from crashbo.show.report.pictures import inert, sections
 from crashbo.show.report.trials import trials_section
-from crashbo.show.screen import see_through
-from crashbo.show.theme import DARK, LIGHT
+from crashbo.show.theme import DARK, LIGHT, see_through
 from crashbo.show.views import Source, View, view
 
 _VERSIONS = ("numpy", "scipy", "plotly")
