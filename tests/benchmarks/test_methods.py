@@ -18,6 +18,7 @@ def make(name, problem, seed):
     return make_method(name, problem, seed)
 
 
+OFTEN = [pytest.param(name, marks=() if name in DISTINCT else pytest.mark.slow) for name in EACH]
 ALL = [pytest.param(name, marks=() if name in EACH else pytest.mark.slow) for name in method_names()]
 
 
@@ -35,7 +36,7 @@ def test_method_asks_and_tells_with_crashes(name):
         method.tell(params, cost)
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", OFTEN)
 @pytest.mark.filterwarnings("ignore")
 def test_method_asks_for_choices(name):
     problem = problems()["machine"]
@@ -47,7 +48,7 @@ def test_method_asks_for_choices(name):
     method.tell(params, None)
 
 
-@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("name", OFTEN)
 @pytest.mark.filterwarnings("ignore")
 def test_method_goes_on_when_everything_crashed(name):
     problem = problems()["corners"]
