@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crashbo.errors import InputError
+from crashbo.problem.arrays import Array
 from crashbo.problem.parameters import Categorical, Float, Int, Parameter
 from crashbo.problem.space import Space
 from crashbo.show.views import View
 
-Array: TypeAlias = NDArray[np.float64]
 Scale: TypeAlias = Literal["linear", "log", "category"]
 
 

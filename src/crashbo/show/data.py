@@ -9,9 +9,10 @@ import numpy as np
 
 from crashbo.errors import InputError
 from crashbo.model.surrogate import Limit
+from crashbo.problem.arrays import Array
 from crashbo.problem.history import OBJECTIVE
 from crashbo.problem.outcome import Trial
-from crashbo.show.axis import Array, Axis, line_points, make_axis, nearness
+from crashbo.show.axis import Axis, line_points, make_axis, nearness
 from crashbo.show.views import Source, View, modelled
 
 if TYPE_CHECKING:

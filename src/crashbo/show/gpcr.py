@@ -1,18 +1,16 @@
 """Pictures of a single GPCR with one input (matplotlib), from plain arrays. Every function returns its figure."""
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from crashbo.errors import InputError
+from crashbo.problem.arrays import Array
 from crashbo.show.canvas import band, canvas, legend_on_top, shorten
 from crashbo.show.theme import Theme, ThemeName
-
-Array: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

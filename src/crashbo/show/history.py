@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from crashbo.errors import InputError
 from crashbo.model.memory import Memory
 from crashbo.model.surrogate import Limit
 from crashbo.model.threads import few_threads
+from crashbo.problem.arrays import Array
 from crashbo.problem.history import OBJECTIVE
 from crashbo.problem.outcome import Trial
 from crashbo.problem.parameters import Categorical
@@ -20,7 +20,6 @@ from crashbo.search.strategy import Strategy
 from crashbo.show.data import describe
 from crashbo.show.views import Source, View, modelled, view
 
-Array: TypeAlias = NDArray[np.float64]
 _HUGE = 1e300
 NO_LIMIT = "`source` must have a learned limit; got none: nothing failed, or crashes are no high costs."
 TOP = 0.86  # where costs end in parallel coordinates; crashed trials end above

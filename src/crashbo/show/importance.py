@@ -1,16 +1,13 @@
 """How much each parameter matters to the fitted model."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.problem.arrays import Array
 from crashbo.problem.history import OBJECTIVE
 from crashbo.problem.sobol import sobol
 from crashbo.show.views import Source, View, modelled
-
-Array: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from crashbo.errors import InputError
+from crashbo.problem.arrays import Array
 from crashbo.problem.history import OBJECTIVE
-from crashbo.show.axis import Array, Axis, make_axis, nearness, plane_points
+from crashbo.show.axis import Axis, make_axis, nearness, plane_points
 from crashbo.show.data import (
     Line,
     Marks,

@@ -6,21 +6,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
-from numpy.typing import NDArray
 
 import crashbo
 from crashbo.errors import InputError
 from crashbo.minimization import Result
 from crashbo.model.surrogate import Limit, Surrogate
 from crashbo.optimizer import Optimizer
+from crashbo.problem.arrays import Array
 from crashbo.problem.history import OBJECTIVE
 from crashbo.problem.outcome import Trial
 from crashbo.problem.parameters import Categorical
 from crashbo.problem.space import Space
 from crashbo.problem.suggestion import Best
 from crashbo.show.decision import Decision, decide
-
-Array: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
