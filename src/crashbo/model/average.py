@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from crashbo.errors import NumericalError
 from crashbo.model.block import Block, Relations
 from crashbo.model.inference import Posterior, infer
-from crashbo.model.map import log_visible_share
+from crashbo.model.map import log_varying_fraction
 from crashbo.model.numbers import NUMBERS, Numbers
 from crashbo.model.rows import Hyperparameters, Rows
 from crashbo.model.values import ValuePoint, fixed_values, systematic, value_modes, value_points
@@ -169,10 +169,10 @@ def weigh(candidates: Candidates, block: Block, start: Array | None = None) -> M
     return ModelSet(block, candidates, posterior, np.exp(log_weight - total), total)
 
 
-def loosened(found: ModelSet, numbers: Numbers = NUMBERS) -> ModelSet:
+def reweighted_for_limits(found: ModelSet, numbers: Numbers = NUMBERS) -> ModelSet:
     """The same for a limit to be stated by: the margin may be the value, or no more than related to it.
 
-    Values beyond an unknown limit are never seen, and may grow faster there than those within it let expect. Models
+    Values beyond an unknown limit are never seen, and may grow faster there than the values seen suggest. Models
     whose margin is the value, by which the search goes, are then too sure of the limit. Half of the prior is theirs,
     half that of the positive correlations in `numbers`, with a part of the margin's own that varies over the cube as
     much as the value does.
@@ -187,7 +187,7 @@ def loosened(found: ModelSet, numbers: Numbers = NUMBERS) -> ModelSet:
     block, (_, deviation) = replace(found.block, self_limited=False), _threshold_prior(found.block, numbers)
     relations = Relations(rho[:, None], own, at.lapse)
     loose = block.hyperparameters(theta, relations, at.threshold[:, 1:], deviation, at.kernel)
-    shares = log_visible_share(np.log(at.lengthscale[:, 0]))[0] - log_visible_share(np.log(own[:, 0]))[0]
+    shares = log_varying_fraction(np.log(at.lengthscale[:, 0]))[0] - log_varying_fraction(np.log(own[:, 0]))[0]
     loose.mixing[:, 1, 1] *= np.exp(0.5 * shares)
     return weigh(Candidates(loose, each.warps, each.log_prior + np.log(prior)), block)
 

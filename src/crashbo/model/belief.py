@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from crashbo.errors import InputError
-from crashbo.model.average import ModelSet, loosened, sites_by_place, start_at
+from crashbo.model.average import ModelSet, reweighted_for_limits, sites_by_place, start_at
 from crashbo.model.ep import Effort
 from crashbo.model.inference import infer
 from crashbo.model.moments import Moments, log_held
@@ -81,7 +81,7 @@ class Output:
             return Limit(block.threshold)
         if not len(block.above) or not len(block.values):
             return None
-        models = loosened(self.models) if block.self_limited else self.models
+        models = reweighted_for_limits(self.models) if block.self_limited else self.models
         related = models.correlation[:, 0] > RELATED
         share = float(models.weights[related].sum())
         if share < 0.5:
@@ -93,7 +93,7 @@ class Output:
         least = float(block.values.max()) if block.self_limited else -math.inf  # no limit lies below a value that held
         return _limit_of_mixture(values, deviations, models.weights[related] / share, least)
 
-    def believing(self, X: Array) -> Self:
+    def with_pending(self, X: Array) -> Self:
         """These models with points under way that end as expected: with the mean, or with the likelier label."""
         held = np.exp(self.weights @ self.log_held(self.predictor(X))) >= 0.5
         return self._assuming(X, held, tolerance=1e-3, max_sweeps=60)
@@ -169,7 +169,7 @@ class Averaged(Generic[AnyOutput]):
             return self._of(output).success(X)
         return self.objective.success(X) * self.constraints_hold(X)
 
-    def placed_success(self, X: Array) -> Array:
+    def success_without_lapses(self, X: Array) -> Array:
         """Success probability at `p x d` with random crashes left aside, which no choice of the point avoids."""
         return self.objective.success(X, lapsing=False) * self.constraints_hold(X)
 
@@ -213,7 +213,7 @@ class Averaged(Generic[AnyOutput]):
                 found.append(Place(name, len(points), self._relation(margin), points[top], float(risk[top])))
         return found
 
-    def believing(self, X: Array) -> Self:
+    def with_pending(self, X: Array) -> Self:
         """These models with points under way that end as expected."""
-        constraints = {name: one.believing(X) for name, one in self.constraints.items()}
-        return replace(self, objective=self.objective.believing(X), constraints=constraints)
+        constraints = {name: one.with_pending(X) for name, one in self.constraints.items()}
+        return replace(self, objective=self.objective.with_pending(X), constraints=constraints)

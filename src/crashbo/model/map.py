@@ -49,7 +49,7 @@ def log_value_prior(theta: Array, numbers: Numbers) -> tuple[Array, Array]:
     return lengths + variance + noise, np.concatenate([by_length, by_variance[..., None], by_noise[..., None]], -1)
 
 
-def log_visible_share(logs: Array) -> tuple[Array, Array]:
+def log_varying_fraction(logs: Array) -> tuple[Array, Array]:
     """Log of the share of a GP's variance that shows over the cube, by log lengthscales `... x d`, and its gradient.
 
     The rest is a level that all points share. That of a squared exponential kernel at points with the uniform

@@ -123,7 +123,7 @@ def _conflicts(solution: Solution, labels: Labels) -> Bools:
     def log_mass(gap: Array | float, deviation: Array) -> Array:
         return np.asarray(log_ndtr(labels.sign * gap / np.hypot(deviation, labels.width)))
 
-    by_values = log_mass(labels.limit - given.mean[0], given.left[0])
+    by_values = log_mass(labels.limit - given.mean[0], given.residual_std[0])
     against = np.minimum(solution.ep.log_mass[0], by_values) - log_mass(labels.limit, given.deviation[0]) < -_AGAINST
     return np.asarray(against & (labels.sign < 0) & (labels.lapse < RATE))
 
@@ -144,8 +144,8 @@ def _search(
     known = rule.without_search(labels.sign)
     if known is None:
         # One standard deviation above the highest success, unless there is an earlier estimate.
-        upper = np.where(labels.sign > 0, given.mean[0] + given.left[0], -math.inf)
-        unit = float(given.left[0, upper.argmax()])
+        upper = np.where(labels.sign > 0, given.mean[0] + given.residual_std[0], -math.inf)
+        unit = float(given.residual_std[0, upper.argmax()])
         first = float(upper.max()) if guess is None else guess
 
         def log_posterior(theta: Array) -> tuple[float, Array]:

@@ -21,7 +21,7 @@ from crashbo.model.map import (
     Mode,
     find_mode,
     log_value_prior,
-    log_visible_share,
+    log_varying_fraction,
     usual_values,
     value_bounds,
 )
@@ -156,7 +156,7 @@ def _value_mode(
 
     def log_posterior(seen: Array) -> tuple[float, Array]:
         evidence, slope = log_evidence_of_values(rows, to_theta(seen), kernel)
-        slope[:-2] -= slope[-2] * log_visible_share(seen[:-2])[1]
+        slope[:-2] -= slope[-2] * log_varying_fraction(seen[:-2])[1]
         log_prior, by_prior = log_value_prior(seen, numbers)
         return evidence + float(log_prior), slope + by_prior
 
@@ -189,7 +189,7 @@ def _values_alone(block: Block, values: Array) -> Rows:
 def to_theta(seen: Array) -> Array:
     """Hyperparameters of the GP, `... x p`, from the vectors that are learned."""
     theta = seen.copy()
-    theta[..., -2] -= log_visible_share(seen[..., :-2])[0]
+    theta[..., -2] -= log_varying_fraction(seen[..., :-2])[0]
     return theta
 
 

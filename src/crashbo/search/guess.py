@@ -23,7 +23,7 @@ def low_and_safe(history: History, models: Averaged[Output], numbers: Numbers) -
     Where costs are all but free of noise and the models are not sure to beat the best trial, it is that trial.
     """
     least, points = 1 - history.options.delta, look_around(history, history.seed, _RAW)
-    safe = models.placed_success(points)
+    safe = models.success_without_lapses(points)
     if not models.any_cost or safe.max() < least:
         return Guess(points[int(safe.argmax())], bool(safe.max() >= least))
     moments = models.moments(points)
@@ -34,10 +34,10 @@ def low_and_safe(history: History, models: Averaged[Output], numbers: Numbers) -
         return -(mean + deviation) / unit + 1e3 * shortfall
 
     def score(X: Array) -> Array:
-        return rate(*models.moments(X), models.placed_success(X))
+        return rate(*models.moments(X), models.success_without_lapses(X))
 
     def allowed(X: Array) -> Bools:
-        return models.placed_success(X) >= least
+        return models.success_without_lapses(X) >= least
 
     slope, first = with_differences(score), np.where(safe >= least, rate(*moments, safe), -math.inf)
     found = maximise(score, slope, points, history.space, effort=_EFFORT, allowed=allowed, first=first).point

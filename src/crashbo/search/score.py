@@ -26,7 +26,7 @@ _NO_GAIN = 1e-300  # relative to the largest
 class GainScore:
     """Log of the expected gain relative to the largest, minus price times probability of failure.
 
-    The log never prefers a trial without gain, however dear a failure is.
+    The log never prefers a trial without gain, whatever the price of a crash.
 
     Math: U = log(gain / largest gain) - price (1 - success)
     """
@@ -133,7 +133,7 @@ class GainScore:
             return units * relative + self.price * kept * np.exp(log_held(moved, threshold))
 
         _, *slopes = with_slopes(value, q)
-        return np.log(gain) - self.price * (1 - held), q.pull(*slopes)  # no success probability exceeds 1
+        return np.log(gain) - self.price * (1 - held), q.vjp(*slopes)  # no success probability exceeds 1
 
     def fresh(self, X: Array) -> Bools:
         """Whether points are neither under way nor known to fail."""

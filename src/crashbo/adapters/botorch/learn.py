@@ -17,8 +17,8 @@ from crashbo.model.map import NOISE_RANGE, find_mode, log_normal
 from crashbo.model.numbers import NUMBERS
 from crashbo.model.rows import NOISE_FLOOR
 from crashbo.model.threshold import RATE, ThresholdEstimate, ThresholdRule, estimate_threshold
+from crashbo.problem.arrays import Array
 
-Array = NDArray[np.float64]
 _TWINS = 0.999  # prior correlation of a crash and a success above which there may be no room between them
 _ASTRAY = 10.0  # mismatch of moments beyond which the evidence of EP is not believed
 

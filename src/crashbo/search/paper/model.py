@@ -70,7 +70,7 @@ class GPCR(Output):
     def _spread(self) -> float:
         return threshold_deviation(self.posterior.given, self.posterior.rows.sign, self.rule, self.estimate)
 
-    def believing(self, X: Array) -> Self:
+    def with_pending(self, X: Array) -> Self:
         """This model with points under way that return their mean; the threshold stays."""
         return self._assuming(X, np.ones(len(X), dtype=bool), labelled=False)
 
