@@ -11,7 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.adapters.optuna import records
 from crashbo.adapters.optuna.correcting import first_recorded
-from crashbo.adapters.optuna.records import SKIPPED, Record
+from crashbo.adapters.optuna.records import SKIPPED, Record, marked
 from crashbo.console.words import why
 from crashbo.problem.parameters import Categorical, Int, Parameter
 from crashbo.store.definition import Definition
@@ -107,9 +107,7 @@ def make_row(
         "status": status_of(record, trial),
         "params": {name: record.params[name] for name in definition.space if name in record.params},
         "objective": record.objective,
-        "constraints": {
-            name: "violated" if value is None else value for name, value in sorted(record.constraints.items())
-        },
+        "constraints": dict(sorted(marked(record.constraints).items())),
         "reason": str(marks[SKIPPED]) if record.skipped else record.reason,
         "by": _by(marks),
         "started": _time(trial.datetime_start),

@@ -36,7 +36,7 @@ _STILL_SECONDS = 120.0
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-def me(kind: str) -> dict[str, Any]:
+def worker_mark(kind: str) -> dict[str, Any]:
     """Return the mark of this process: `kind` is "ask" for one that ends before its trial, "run" for one that stays."""
     return {
         "kind": kind,

@@ -13,7 +13,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.adapters.optuna.internals import study_id, trial_id
-from crashbo.adapters.optuna.records import CORRECTION, TOLD_BY, VIOLATED_MARK, Record, checked, read_one
+from crashbo.adapters.optuna.records import CORRECTION, TOLD_BY, Record, checked, marked, read_one
 from crashbo.adapters.optuna.transactions import TRANSIENT, Ending, new_key, writer
 from crashbo.errors import InputError
 from crashbo.problem.outcome import CRASHED
@@ -130,7 +130,7 @@ def _entry(wanted: Correction, before: Record, key: str) -> dict[str, Any]:
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "status": "crashed" if wanted.status == "finished" and cost is None else wanted.status,
         "objective": cost,
-        "constraints": {name: VIOLATED_MARK if value is None else value for name, value in seen.items()},
+        "constraints": marked(seen),
         "reason": str(wanted.reason or why),
         "key": key,
     }
@@ -171,7 +171,7 @@ def first_recorded(trial: FrozenTrial) -> dict[str, Any]:
         "time": None if ended is None else ended.astimezone(UTC).isoformat(timespec="seconds"),
         "status": record.word,
         "objective": record.objective,
-        "constraints": {name: VIOLATED_MARK if value is None else value for name, value in record.constraints.items()},
+        "constraints": marked(record.constraints),
         "reason": record.reason,
     }
     return entry | ({"by": str(marks[TOLD_BY])} if marks.get(TOLD_BY) else {})

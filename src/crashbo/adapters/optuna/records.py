@@ -361,10 +361,21 @@ def _usable(value: object) -> bool:
     return is_number(value) and abs(value) <= LARGEST  # type: ignore[arg-type]
 
 
+def is_violated(value: object) -> bool:
+    """Whether a constraint value says that its limit was broken: None, "violated" or `crashbo.VIOLATED`."""
+    return value is None or value is VIOLATED or (isinstance(value, str) and value == VIOLATED_MARK)
+
+
+def marked(constraints: Mapping[str, Any]) -> dict[str, Any]:
+    """Constraint values as they are stored and shown: numbers and "violated"."""
+    return {name: VIOLATED_MARK if is_violated(value) else value for name, value in constraints.items()}
+
+
+def labelled(constraints: Mapping[str, Any]) -> dict[str, Any]:
+    """Constraint values as they are told: numbers and `crashbo.VIOLATED`."""
+    return {name: VIOLATED if is_violated(value) else value for name, value in constraints.items()}
+
+
 def checked(objective: Any, values: Mapping[str, Any]) -> Outcome:
     """Validate an outcome as `Optimizer.tell` would, None and "violated" standing for `VIOLATED` too."""
-    marks = {
-        name: VIOLATED if value is None or (isinstance(value, str) and value == VIOLATED_MARK) else value
-        for name, value in values.items()
-    }
-    return check_outcome(objective, marks, [Constraint(name) for name in marks])
+    return check_outcome(objective, labelled(values), [Constraint(name) for name in values])
