@@ -10,9 +10,9 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
+from crashbo.adapters.optuna.codec import RETRY_OF, SKIPPED, marked
 from crashbo.adapters.optuna.correcting import Correction, amend
 from crashbo.adapters.optuna.internals import set_system_attribute, trial_id
-from crashbo.adapters.optuna.records import RETRY_OF, SKIPPED, marked
 from crashbo.adapters.optuna.transactions import CREATED, Beginning, Ending, new_key, writer
 from crashbo.console.forms import NAME_LIMIT, REASON_LIMIT, Form
 from crashbo.console.snapshot import BY, EXPECTED, Reader, find_row

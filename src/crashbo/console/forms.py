@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crashbo.adapters.optuna.records import is_violated
+from crashbo.adapters.optuna.codec import is_violated
 from crashbo.errors import CrashBOError, InputError
 from crashbo.problem.outcome import LARGEST, VIOLATED
 from crashbo.problem.parameters import Categorical, Float, Int, Parameter

@@ -10,8 +10,8 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.adapters.optuna import records
+from crashbo.adapters.optuna.codec import SKIPPED, Record, marked
 from crashbo.adapters.optuna.correcting import first_recorded
-from crashbo.adapters.optuna.records import SKIPPED, Record, marked
 from crashbo.console.words import why
 from crashbo.problem.parameters import Categorical, Int, Parameter
 from crashbo.store.definition import Definition

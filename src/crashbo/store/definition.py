@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from crashbo.adapters.optuna.records import DEFAULTS
+from crashbo.adapters.optuna.codec import DEFAULTS
 from crashbo.errors import InputError
 from crashbo.problem.history import Settings
 from crashbo.problem.options import Options

@@ -5,14 +5,13 @@ import io
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
-from crashbo.adapters.optuna.records import Record, is_violated, labelled
-from crashbo.adapters.optuna.transactions import CONSTRAINT, CRASH
+from crashbo.adapters.optuna.codec import Record, labelled, read_one
 from crashbo.errors import InputError
 from crashbo.store import recording
 from crashbo.store.study import Study
@@ -224,11 +223,8 @@ def _of_record(record: Record) -> tuple[Mapping[str, Any], float | None, Mapping
 
 
 def _of_trial(study: Study, trial: FrozenTrial) -> tuple[Mapping[str, Any], float | None, Mapping[str, Any], str]:
-    marks = {key: value for key, value in trial.user_attrs.items() if key.startswith(CONSTRAINT)}
-    seen = {key.removeprefix(CONSTRAINT): None if is_violated(value) else value for key, value in marks.items()}
-    cost = trial.value if trial.state == TrialState.COMPLETE else None
     params = {name: study.translation.shown(name, value) for name, value in trial.params.items()}
-    return params, cost, seen, trial.user_attrs.get(CRASH, "")
+    return _of_record(replace(read_one(trial, ()), params=params))
 
 
 def _key(parts: tuple[Mapping[str, Any], float | None, Mapping[str, Any], str]) -> Hashable:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crashbo.adapters.optuna.records import labelled, marked
+from crashbo.adapters.optuna.codec import labelled, marked
 from crashbo.problem.durable import sync_folder
 from crashbo.store.storage import Place
 from crashbo.store.workers import is_gone

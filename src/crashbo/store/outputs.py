@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from crashbo.adapters.optuna.records import is_violated
+from crashbo.adapters.optuna.codec import is_violated
 from crashbo.errors import InputError
 from crashbo.problem.outcome import VIOLATED, is_number, why_no_cost
 from crashbo.store.definition import Definition

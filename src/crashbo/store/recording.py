@@ -11,10 +11,10 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.adapters.optuna import records
+from crashbo.adapters.optuna.codec import SKIPPED, TOLD_BY, Record, labelled, marks_of
 from crashbo.adapters.optuna.correcting import Correction, amend
 from crashbo.adapters.optuna.internals import stored_trial, study_id, trial_id
-from crashbo.adapters.optuna.records import SKIPPED, TOLD_BY, Record, labelled, marked
-from crashbo.adapters.optuna.transactions import CONSTRAINT, CRASH, TOLD, TRANSIENT, Ending, new_key, writer
+from crashbo.adapters.optuna.transactions import TOLD, TRANSIENT, Ending, new_key, writer
 from crashbo.errors import InputError
 from crashbo.problem.outcome import CRASHED, Outcome, check_outcome
 from crashbo.store.storage import StudyError
@@ -108,11 +108,9 @@ def check_text(name: str, text: str) -> str:
 
 
 def _marks(outcome: Outcome, by: str) -> dict[str, Any]:
-    """Constraints, the reason of a crash, and who says so, as they stand on a trial."""
-    marks = {CONSTRAINT + name: value for name, value in marked(outcome.constraints).items()}
-    if outcome.objective is None:
-        marks[CRASH] = check_text("reason", outcome.reason)
-    return marks | _author(by)
+    """An outcome, and who says so, as they stand on a trial."""
+    check_text("reason", outcome.reason)
+    return marks_of(outcome) | _author(by)
 
 
 def _author(by: str) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from optuna.trial import FrozenTrial
 
+from crashbo.adapters.optuna.codec import Record, marked
 from crashbo.adapters.optuna.correcting import first_recorded
-from crashbo.adapters.optuna.records import Record, corrections, marked
+from crashbo.adapters.optuna.records import corrections
 from crashbo.store.definition import EDITS, Definition
 from crashbo.store.files import to_file
 from crashbo.store.plain import extra_names

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from crashbo.adapters.optuna.records import is_violated
+from crashbo.adapters.optuna.codec import is_violated
 from crashbo.errors import InputError
 from crashbo.problem.outcome import LARGEST, VIOLATED
 from crashbo.problem.parameters import Categorical, Int, Parameter

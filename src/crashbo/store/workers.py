@@ -20,8 +20,8 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
+from crashbo.adapters.optuna.codec import SUGGESTION
 from crashbo.adapters.optuna.internals import set_user_attribute
-from crashbo.adapters.optuna.records import SUGGESTION
 from crashbo.adapters.optuna.transactions import new_key
 from crashbo.errors import CrashBOError
 from crashbo.store import recording

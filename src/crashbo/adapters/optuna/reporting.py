@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import optuna
 
-from crashbo.adapters.optuna.records import checked, marked
+from crashbo.adapters.optuna.codec import checked, marked
 from crashbo.adapters.optuna.transactions import CONSTRAINT, CRASH, TRANSIENT
 from crashbo.problem.outcome import CRASHED, Crash
 
