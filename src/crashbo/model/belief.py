@@ -15,6 +15,7 @@ from crashbo.model.average import ModelSet, reweighted_for_limits, sites_by_plac
 from crashbo.model.ep import Effort
 from crashbo.model.inference import infer
 from crashbo.model.moments import Moments, log_held
+from crashbo.model.numbers import RANDOM, RELATED
 from crashbo.model.prediction import Prediction, Predictor
 from crashbo.model.reasons import Reasons
 from crashbo.model.surrogate import Limit, Place, Relation
@@ -23,8 +24,6 @@ from crashbo.problem.arrays import Array, Bools
 from crashbo.problem.history import OBJECTIVE
 
 AnyOutput = TypeVar("AnyOutput", bound="Output")
-RELATED = 0.4  # correlation from which on crashes count as related to the cost
-_RANDOM = 0.1  # lapse rate from which on crashes count as random
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,7 @@ class Averaged(Generic[AnyOutput]):
     def _relation(self, margin: int) -> Relation:
         models = self.objective.models
         weights, rho, lapse = models.weights, models.correlation[:, margin], models.posterior.at.lapse
-        random = lapse >= _RANDOM
+        random = lapse >= RANDOM
         high, low = ~random & (rho > RELATED), ~random & (rho < -RELATED)
         kinds = (high, ~(random | high | low), low, random)
         is_high, unrelated, is_low, is_random = (float(weights[kind].sum()) for kind in kinds)

@@ -5,14 +5,13 @@ import math
 import numpy as np
 
 from crashbo.model.belief import Averaged, Output
-from crashbo.model.numbers import Numbers
+from crashbo.model.numbers import NOISY, Numbers
 from crashbo.problem.arrays import Array, Bools
 from crashbo.problem.history import History
 from crashbo.search.maximise import Effort, maximise, with_differences
 from crashbo.search.points import look_around
 from crashbo.search.strategy import Guess
 
-_NOISY = 0.1  # share of the costs' spread from which on noise may explain the best trial
 _EFFORT = Effort(starts=6, iterations=40, evaluations=120, precision=1e-10)
 _RAW = 1024  # quasi-random points that are looked at first
 
@@ -44,7 +43,7 @@ def low_and_safe(history: History, models: Averaged[Output], numbers: Numbers) -
     offered = np.array([not history.space.broken(trial.params) for trial in history.trials])
     usable = allowed(history.points) & offered & ~history.failed
     held = [(cost, i) for i, cost in enumerate(history.costs) if cost is not None and usable[i]]
-    if held and models.objective.noise_share() < _NOISY:
+    if held and models.objective.noise_share() < NOISY:
         (mean,), (deviation,) = models.moments(found[None])
         lowest, trial = min(held)
         if mean + deviation >= lowest:

@@ -15,8 +15,8 @@ from torch.autograd.function import once_differentiable
 
 from crashbo.adapters.botorch.data import to_numpy
 from crashbo.errors import InputError
-from crashbo.model.map import LENGTHSCALE_RANGE, VARIANCE_RANGE, log_lengthscale_prior
-from crashbo.model.numbers import NUMBERS
+from crashbo.model.map import log_lengthscale_prior
+from crashbo.model.numbers import LENGTHSCALE_RANGE, NUMBERS, VARIANCE_RANGE
 from crashbo.problem.arrays import Array
 from crashbo.problem.options import KERNELS, KernelName
 
