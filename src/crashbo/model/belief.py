@@ -53,7 +53,10 @@ class Output:
 
     def moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the value at `p x d`, in its own units: moments of the mixture."""
-        q = self.predictor(X)
+        return self.moments_of(self.predictor(X))
+
+    def moments_of(self, q: Prediction) -> tuple[Array, Array]:
+        """The same of a prediction, `p` each."""
         means, deviations = _unwarped(self.models.warps, q.mean[:, 0], np.sqrt(q.variance[:, 0]))
         mean = self.weights @ means
         return mean, np.sqrt(self.weights @ (np.square(deviations) + np.square(means - mean)))
@@ -64,9 +67,13 @@ class Output:
 
     def success(self, X: Array, *, lapsing: bool = True) -> Array:
         """Probability of success at `p x d`; without lapses, of what the place decides."""
+        return self.success_of(self.predictor(X), lapsing=lapsing) if self.models.block.margins else np.ones(len(X))
+
+    def success_of(self, q: Prediction, *, lapsing: bool = True) -> Array:
+        """The same of a prediction, `p`."""
         if not self.models.block.margins:
-            return np.ones(len(X))
-        held = np.exp(self.log_held(self.predictor(X)))
+            return np.ones(len(q.X))
+        held = np.exp(self.log_held(q))
         return np.asarray(self.weights @ (held * self.not_lapsed if lapsing else held))
 
     def noise_share(self) -> float:
@@ -171,6 +178,12 @@ class Averaged(Generic[AnyOutput]):
     def success_without_lapses(self, X: Array) -> Array:
         """Success probability at `p x d` with random crashes left aside, which no choice of the point avoids."""
         return self.objective.success(X, lapsing=False) * self.constraints_hold(X)
+
+    def outlook(self, X: Array) -> tuple[Array, Array, Array]:
+        """Moments of the objective, and success probability without lapses, at `p x d`: one prediction for all."""
+        q = self.objective.predictor(X)
+        success = self.objective.success_of(q, lapsing=False) * self.constraints_hold(X)
+        return *self.objective.moments_of(q), success
 
     def constraints_hold(self, X: Array) -> Array:
         """Probability that all constraints hold at `p x d`."""
