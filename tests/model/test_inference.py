@@ -238,7 +238,7 @@ def test_predictions_and_their_gradients(lapse):
         q = predictor(points)
         return float((weight[0] * q.mean + weight[1] * q.variance + weight[2] * q.covariance).sum())
 
-    gradient = predictor(X).pull(*weight)
+    gradient = predictor(X).vjp(*weight)
     for index in np.ndindex(X.shape):
         step = np.zeros_like(X)
         step[index] = 1e-6

@@ -35,7 +35,7 @@ class Conditioned:
         return WIDTH_FLOOR * self.deviation
 
     @property
-    def left(self) -> Array:
+    def residual_std(self) -> Array:
         """`b x m`, standard deviations given the values, above what rounding leaves of them."""
         return np.sqrt(np.maximum(np.einsum("bii->bi", self.covariance), np.square(self.smallest_width)))
 

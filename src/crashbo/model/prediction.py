@@ -88,7 +88,7 @@ class Prediction:
     X: Array  # p x d
     work: tuple[Array, Array] | None = None  # what Predictor.project found on the way; None where it was not kept
 
-    def pull(self, by_mean: Array, by_variance: Array, by_covariance: Array | None = None) -> Array:
+    def vjp(self, by_mean: Array, by_variance: Array, by_covariance: Array | None = None) -> Array:
         """Gradient of a scalar per point by the points, `p x d`, summed over settings.
 
         Args:

@@ -21,19 +21,17 @@ from crashbo.model.map import (
     Mode,
     find_mode,
     log_value_prior,
-    log_visible_share,
+    log_varying_fraction,
     usual_values,
     value_bounds,
 )
-from crashbo.model.numbers import Numbers
+from crashbo.model.numbers import SAMPLES, WIDER, Numbers
 from crashbo.model.rows import Rows
 from crashbo.model.warp import Warp, make_warp
 from crashbo.problem.arrays import Array, Indices
 from crashbo.problem.sobol import sobol
 
 _STEP = 1e-3  # of the finite differences that give a Hessian
-_SAMPLES = 64  # of the hyperparameters around each mode
-_WIDER = 1.3  # than Laplace's approximation, so that no sample weighs too much
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class ValueMode:
             the points, whose weight makes up for how often they are sampled, and their log posterior.
         """
         p = len(self.mode.theta)
-        steps = _WIDER * ndtri(np.clip(sobol(_SAMPLES, p, 0), 1e-6, 1 - 1e-6))
+        steps = WIDER * ndtri(np.clip(sobol(SAMPLES, p, 0), 1e-6, 1 - 1e-6))
         low, high = np.array(value_bounds(p - 2)).T
         seen = self.mode.theta + steps @ self.root.T
         inside = np.flatnonzero(((low <= seen) & (seen <= high)).all(-1))
@@ -85,8 +83,8 @@ class ValueMode:
         order = inside[np.argsort(seen[inside, :-2].sum(-1), kind="stable")]
         seen, steps = seen[order], steps[order]
         priors, _ = log_value_prior(seen, self.numbers)
-        volume = self.log_volume + p * math.log(_WIDER) - math.log(_SAMPLES)
-        logs = self.log_prior + priors + 0.5 * np.square(steps / _WIDER).sum(-1) + volume
+        volume = self.log_volume + p * math.log(WIDER) - math.log(SAMPLES)
+        logs = self.log_prior + priors + 0.5 * np.square(steps / WIDER).sum(-1) + volume
         rows, jacobian = _values_alone(block, self.warp(block.values)), self.warp.log_jacobian(block.values)
         thetas = to_theta(seen)
         evidence = np.array([_log_evidence(rows, theta, self.kernel) for theta in thetas])
@@ -156,7 +154,7 @@ def _value_mode(
 
     def log_posterior(seen: Array) -> tuple[float, Array]:
         evidence, slope = log_evidence_of_values(rows, to_theta(seen), kernel)
-        slope[:-2] -= slope[-2] * log_visible_share(seen[:-2])[1]
+        slope[:-2] -= slope[-2] * log_varying_fraction(seen[:-2])[1]
         log_prior, by_prior = log_value_prior(seen, numbers)
         return evidence + float(log_prior), slope + by_prior
 
@@ -189,7 +187,7 @@ def _values_alone(block: Block, values: Array) -> Rows:
 def to_theta(seen: Array) -> Array:
     """Hyperparameters of the GP, `... x p`, from the vectors that are learned."""
     theta = seen.copy()
-    theta[..., -2] -= log_visible_share(seen[..., :-2])[0]
+    theta[..., -2] -= log_varying_fraction(seen[..., :-2])[0]
     return theta
 
 

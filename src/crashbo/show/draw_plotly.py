@@ -31,7 +31,7 @@ def draw(chart: Chart, theme: ThemeName = "light") -> go.Figure:
     """Draw a chart."""
     colours, figure = get_theme(theme), go.Figure()
     layout, shown, groups = _layout(chart, colours), set[str](), dict[str, str]()
-    for number, (panel, across, up) in enumerate(_placed(chart, layout["height"]), 1):
+    for number, (panel, across, up) in enumerate(_placed(chart, _room(layout)), 1):
         x, y = ("x", "y") if number == 1 else (f"x{number}", f"y{number}")
         first = groups.setdefault(panel.x.group or x, x)
         linked = {} if first == x else {"matches": first}
@@ -49,10 +49,12 @@ def _layout(chart: Chart, theme: Theme) -> dict[str, Any]:
     """Theme, height, legend, margins, title and note."""
     found: dict[str, Any] = {"template": _template(theme), "height": chart.pixels or round(_PIXELS * chart.size[1])}
     found |= {"showlegend": chart.columns > 0, "annotations": []}
-    found["legend"] = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "font": {"size": 12}}
-    found["margin"] = {"l": 60, "r": 20, "t": 50, "b": 75 if chart.note else 55}
+    titles = 20 * any(one is not None and one.title for one in chart.rows[0])
+    found["margin"] = {"l": 60, "r": 20, "t": 50 + titles, "b": 75 if chart.note else 55}
     if not chart.columns:
         found["margin"] = {"l": 60, "r": 10, "t": 40 if chart.title else 15, "b": 50}
+    height = 1.02 + titles / _room(found)
+    found["legend"] = {"orientation": "h", "yanchor": "bottom", "y": height, "x": 0, "font": {"size": 12}}
     if chart.title:
         found["title"] = {"text": safe(chart.title), "font": {"size": 14}, "x": 0.02, "y": 0.97}
     if chart.note:
@@ -61,12 +63,16 @@ def _layout(chart: Chart, theme: Theme) -> dict[str, Any]:
     return found
 
 
-def _placed(chart: Chart, pixels: int) -> list[tuple[Panel, list[float], list[float]]]:
+def _room(layout: dict[str, Any]) -> float:
+    """Height of all panels together, in pixels."""
+    return float(layout["height"] - layout["margin"]["t"] - layout["margin"]["b"])
+
+
+def _placed(chart: Chart, room: float) -> list[tuple[Panel, list[float], list[float]]]:
     """Every panel with the part of the picture that it has, across and up."""
     rows = [[one for one in row if one] for row in chart.rows]
     over = [30 * any(one.title for one in row) for row in rows]
     under = [15 if all(one.x.bare for one in row) else 65 for row in rows[:-1]] + [0]
-    room = pixels - 105.0
     heights = np.array(chart.heights or (1.0,) * len(rows))
     heights = heights / heights.sum() * (1 - (sum(over[1:]) + sum(under)) / room)
     steps = [high + (below + above) / room for high, below, above in zip(heights, under, [*over[1:], 0], strict=True)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -115,9 +116,7 @@ def maps(
         truth: the true problem, if known: adds the true outputs.
     """
     seen = modelled(source)
-    unknown = [one for one in quantities if one not in get_args(Quantity)]
-    if unknown or isinstance(quantities, str) or not quantities:
-        raise InputError(f"`quantities` must be some of {', '.join(get_args(Quantity))}; got {quantities!r}.")
+    _check(quantities)
     first, second = _two(seen, x, y)
     horizontal, vertical = make_axis(seen, first, points), make_axis(seen, second, points)
     params = seen.params_at(at)
@@ -127,14 +126,8 @@ def maps(
     success = seen.models.success(grid)
     for output in seen.models.outputs:
         for quantity, values in _quantities(seen, output, grid, params, (first, second), quantities, success).items():
-            title, unit_label = _titles(seen, output, quantity)
-            found.append(Layer(output, quantity, title, unit_label, values.reshape(shape)))
-
-    def place(where: Mapping[str, Any]) -> tuple[float, float]:
-        spaces = seen.space[first], seen.space[second]
-        return horizontal.place(spaces[0], where[first]), vertical.place(spaces[1], where[second])
-
-    minimum = None if truth is None else place(truth.minimiser)
+            found.append(Layer(output, quantity, *_titles(seen, output, quantity), values.reshape(shape)))
+    place = partial(_place, seen, horizontal, vertical)
     return Maps(
         x=horizontal,
         y=vertical,
@@ -148,8 +141,18 @@ def maps(
         safe_level=1 - seen.optimizer.options.delta,
         held=held_params(seen, params, (first, second)),
         infeasible=None if truth is None else _infeasible(horizontal, vertical, params, truth),
-        minimum=minimum,
+        minimum=None if truth is None else place(truth.minimiser),
     )
+
+
+def _check(quantities: Sequence[Quantity]) -> None:
+    unknown = [one for one in quantities if one not in get_args(Quantity)]
+    if unknown or isinstance(quantities, str) or not quantities:
+        raise InputError(f"`quantities` must be some of {', '.join(get_args(Quantity))}; got {quantities!r}.")
+
+
+def _place(view: View, x: Axis, y: Axis, where: Mapping[str, Any]) -> tuple[float, float]:
+    return x.place(view.space[x.name], where[x.name]), y.place(view.space[y.name], where[y.name])
 
 
 def _two(view: View, x: str | None, y: str | None) -> tuple[str, str]:

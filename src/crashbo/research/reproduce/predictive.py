@@ -1,14 +1,12 @@
 """The non-Gaussian predictive density p(f*) of a GPCR (Appendix "Analysis of the predictive distribution")."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crashbo.model import density
 from crashbo.model.ep import Labels
 from crashbo.model.kernel import squared_distance
+from crashbo.problem.arrays import Array
 from crashbo.search.paper.model import GPCR
-
-Array = NDArray[np.float64]
 
 
 def predictive_density(model: GPCR, X: Array, grid: Array) -> Array:

@@ -14,7 +14,7 @@ from crashbo.model.block import Block
 from crashbo.model.inference import Posterior, condition_on_values, evidence_gradient, infer
 from crashbo.model.kernel import Matern52
 from crashbo.model.map import find_mode, log_normal, log_value_prior, usual_values, value_bounds
-from crashbo.model.numbers import NUMBERS
+from crashbo.model.numbers import HEADROOM, HYPERPRIOR, NUMBERS, THRESHOLD_RANGE
 from crashbo.model.recipe import output_block
 from crashbo.model.rows import NOISE_FLOOR, Rows, joint_covariance
 from crashbo.model.surrogate import Limit
@@ -23,10 +23,6 @@ from crashbo.model.values import ValuePoint, fixed_values
 from crashbo.model.warp import Warp, make_warp
 from crashbo.problem.arrays import Array
 from crashbo.problem.history import History
-
-_HYPERPRIOR = (0.0, 5.0)  # of the threshold, on standardised values: wide
-_THRESHOLDS = (-50.0, 50.0)
-_HEADROOM = 0.3  # of the first threshold tried, above the highest standardised value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +66,7 @@ class GPCR(Output):
     def _spread(self) -> float:
         return threshold_deviation(self.posterior.given, self.posterior.rows.sign, self.rule, self.estimate)
 
-    def believing(self, X: Array) -> Self:
+    def with_pending(self, X: Array) -> Self:
         """This model with points under way that return their mean; the threshold stays."""
         return self._assuming(X, np.ones(len(X), dtype=bool), labelled=False)
 
@@ -106,7 +102,7 @@ def fit(block: Block, point: ValuePoint) -> GPCR:
     if block.threshold is not None:
         rule = ThresholdRule(fixed=float(warp(np.array(block.threshold))) / scale)
     else:
-        prior = _HYPERPRIOR if block.fixed is None else block.fixed.threshold_prior
+        prior = HYPERPRIOR if block.fixed is None else block.fixed.threshold_prior
         rule = ThresholdRule(prior=None if prior is None else (prior[0] / scale, prior[1] / scale))
     rows = block.rows(warp(block.values))
     at = block.with_threshold(point.theta[None], np.zeros(1), point.kernel)
@@ -134,7 +130,7 @@ def learn(block: Block) -> ValuePoint:
     rows, known = block.rows(values), math.inf if block.threshold is None else float(warp(np.array(block.threshold)))
     searched = bool(block.margins) and block.threshold is None
     if searched:
-        start, bounds = np.append(start, values.max() + _HEADROOM), [*bounds, _THRESHOLDS]
+        start, bounds = np.append(start, values.max() + HEADROOM), [*bounds, THRESHOLD_RANGE]
 
     def with_priors(theta: Array) -> tuple[float, Array]:
         logs, threshold = theta[: d + 2], float(theta[-1]) if searched else known
@@ -142,7 +138,7 @@ def learn(block: Block) -> ValuePoint:
         prior, by_prior = log_value_prior(logs, NUMBERS)
         if not searched:
             return value + float(prior), gradient[:-1] + by_prior
-        hyperprior, pull = log_normal(np.array(threshold), *_HYPERPRIOR)
+        hyperprior, pull = log_normal(np.array(threshold), *HYPERPRIOR)
         return value + float(prior + hyperprior), gradient + np.append(by_prior, pull)
 
     mode = find_mode(with_priors, start, bounds)
