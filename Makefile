@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-TEST_WORKERS ?= 2
+# More than the two cores that CI has: tests wait for servers, browsers and other processes.
+TEST_WORKERS ?= 3
 # What is imported is compiled then: compiling all of PyTorch, SciPy and the others takes longer than installing them.
 PIP = pip install --disable-pip-version-check --no-compile
 PIP_INSTALL = $(PIP) --quiet
@@ -69,7 +70,7 @@ CORE_TESTS = tests/test_extras.py tests/test_optimizer.py tests/test_minimizatio
 	tests/problem/test_space.py tests/model/test_inference.py tests/model/test_map.py tests/search/test_own.py \
 	tests/search/test_gain.py tests/show/test_figures.py tests/show/test_report.py tests/adapters/test_extras.py \
 	tests/adapters/optuna/test_sampler.py tests/store/test_recording.py tests/store/test_storage.py \
-	tests/research/test_demo.py tests/research/reproduce/test_figures.py tests/console/test_app.py \
+	tests/research/reproduce/test_figures.py tests/console/test_app.py \
 	tests/console/test_worker.py tests/cli/test_record.py tests/cli/test_studies.py
 $(VENV)-core/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-core

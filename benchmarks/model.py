@@ -20,7 +20,7 @@ from scipy.linalg import cholesky
 import crashbo
 from crashbo.model.ep import Labels
 from crashbo.model.inference import Conditioned, condition_on_values, solve
-from crashbo.model.kernel import correlation, squared_distance
+from crashbo.model.kernel import Matern32, squared_distance
 from crashbo.model.threshold import ThresholdRule, estimate_threshold
 
 
@@ -30,7 +30,7 @@ def hybrid(
     """A random function over random points; the highest 40 % of it crash; costs seen unless `labels_only`."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, d))
-    prior = correlation(squared_distance(X, X, np.full(d, lengthscale)), "matern32")
+    prior = Matern32().correlation(squared_distance(X, X, np.full(d, lengthscale)))
     f = cholesky(prior + 1e-8 * np.eye(n), lower=True) @ rng.standard_normal(n)
     stable = f <= np.quantile(f, 0.6)
     observed = np.flatnonzero(stable)[: 0 if labels_only else n]

@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.suite.draws.landscape import Landscape, make_landscape
 from benchmarks.suite.problem import Problem
 from crashbo import CRASHED, Optimizer
-from crashbo.model.belief import RELATED
+from crashbo.model.numbers import RELATED
 from crashbo.problem.sobol import sobol
 
 KINDS = ("high", "unrelated", "low", "random")

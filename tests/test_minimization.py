@@ -237,7 +237,7 @@ def test_a_strategy_of_ones_own_is_resumed(tmp_path):
     state, mine = tmp_path / "state.json", DefaultStrategy()
     minimize(bowl, LINE, n_trials=3, state=state, strategy=mine)
     resumed = minimize(bowl, LINE, n_trials=4, state=state, strategy=mine)
-    assert resumed.optimizer.settings.strategy is mine
+    assert resumed.optimizer.problem.strategy is mine
     assert len(resumed.trials) == 4
 
 

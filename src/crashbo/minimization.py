@@ -1,12 +1,10 @@
 """Run a whole optimization in one call."""
 
 import contextlib
-import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -134,20 +132,13 @@ def minimize(
         optimizer: an existing optimizer to use, with its own settings.
         options: all options together; `n_trials` is filled in.
     """
-    n_trials, n_jobs = native(n_trials), native(n_jobs)
-    kinds = catch if isinstance(catch, tuple) else (catch,)
+    stop = _Stop(native(n_trials), timeout, max_failures, patience)
+    kinds, count = catch if isinstance(catch, tuple) else (catch,), native(n_jobs)
     catchable = all(isinstance(one, type) and issubclass(one, Exception) for one in kinds)
-    timely = timeout is None or (is_number(timeout) and timeout > 0)
-    require("n_trials", n_trials, is_count(n_trials), "be an integer >= 1")
-    require("timeout", timeout, timely, "be a number of seconds > 0 or None")
-    for name, value in (("max_failures", max_failures), ("patience", patience)):
-        require(name, value, value is None or is_count(native(value)), "be an integer >= 1 or None")
-    require("n_jobs", n_jobs, is_count(n_jobs, -1) and n_jobs != 0, "be an integer >= 1, or -1 for one per core")
+    require("n_jobs", count, is_count(count, -1) and count != 0, "be an integer >= 1, or -1 for one per core")
     require("catch", catch, catchable, "be exception classes, as after `except`")
     require("options", options, options is None or isinstance(options, Options), "be crashbo.Options or None")
-    deadline = math.inf if timeout is None else time.monotonic() + timeout
-    why_stop = partial(_why_stop, deadline=deadline, max_failures=max_failures, patience=patience)
-    jobs = Jobs(rollout, n_jobs if n_jobs > 0 else os.cpu_count() or 1, processes=processes)
+    jobs = Jobs(rollout, count if count > 0 else os.cpu_count() or 1, processes=processes)
     named = {"risk": risk, "crash_budget": crash_budget, **more}
     beside = {**named, "options": options, "constraints": constraints, "initial_points": initial_points}
     given = [name for name, value in beside.items() if value is not None and value != ()]
@@ -160,40 +151,70 @@ def minimize(
         "acquisition": acquisition,
         "seed": seed,
         "initial_points": initial_points,
-        "options": _joined_options(options, named, n_trials),
+        "options": _joined_options(options, named, stop.n_trials),
     }
     file = None if state is None else Path(state)
-    optimizer = _start(optimizer, file, space, settings)
+    return _run(jobs, _start(optimizer, file, space, settings), stop, kinds, file, callbacks, progress)
+
+
+@dataclass(frozen=True)
+class _Stop:
+    """When no further trial should begin; the arguments of `minimize`, checked."""
+
+    n_trials: int
+    timeout: float | None
+    max_failures: int | None
+    patience: int | None
+    begun: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        timely = self.timeout is None or (is_number(self.timeout) and self.timeout > 0)
+        require("n_trials", self.n_trials, is_count(self.n_trials), "be an integer >= 1")
+        require("timeout", self.timeout, timely, "be a number of seconds > 0 or None")
+        for name in ("max_failures", "patience"):
+            value = getattr(self, name)
+            require(name, value, value is None or is_count(native(value)), "be an integer >= 1 or None")
+
+    def why(self, history: History) -> str:
+        """Why no further trial should begin before all are made; "" while one should."""
+        if self.timeout is not None and time.monotonic() >= self.begun + self.timeout:
+            return "out of time"
+        failed = int(history.failed.sum())
+        if self.max_failures is not None and failed >= self.max_failures:
+            return f"{failed} trials failed"
+        seen, trials = history.best_trial, history.trials
+        since = len(trials) if seen is None else len(trials) - 1 - trials.index(seen)
+        return f"no progress in {since} trials" if self.patience is not None and since >= self.patience else ""
+
+
+def _run(
+    jobs: Jobs,
+    optimizer: Optimizer,
+    stop: _Stop,
+    catch: Kinds,
+    file: Path | None,
+    callbacks: Sequence[Callback],
+    progress: bool | None,
+) -> Result:
+    """Run trials until something stops that; what is finished is on disk before the next begins."""
     stopped = ""
-    with progress_bar(n_trials, len(optimizer.trials), progress) as update, _with_result(optimizer, file):
+    with progress_bar(stop.n_trials, len(optimizer.trials), progress) as update, _with_result(optimizer, file):
         try:
             _forget_left_over(optimizer)
-            for trial in _trials(jobs, optimizer, n_trials, why_stop, kinds):
+            for trial in _trials(jobs, optimizer, stop, catch):
                 if file is not None:
                     optimizer.save(file)
                 update(len(optimizer.trials), _caption(optimizer.history))
                 if any([callback(optimizer, trial) is True for callback in callbacks]):  # noqa: C419 (call all)
                     stopped = "by a callback"
                     break
-            stopped = stopped or why_stop(optimizer.history)
+            stopped = stopped or stop.why(optimizer.history)
         except KeyboardInterrupt:
             stopped = "interrupted"
         finally:
             jobs.stop()
             _forget_left_over(optimizer)
-    return _result(optimizer, stopped if len(optimizer.trials) < n_trials else "")
-
-
-def _why_stop(history: History, deadline: float, max_failures: int | None, patience: int | None) -> str:
-    """Why no further trial should begin; "" while one should."""
-    if time.monotonic() >= deadline:
-        return "out of time"
-    failed = int(history.failed.sum())
-    if max_failures is not None and failed >= max_failures:
-        return f"{failed} trials failed"
-    seen, trials = history.best_trial, history.trials
-    since = len(trials) if seen is None else len(trials) - 1 - trials.index(seen)
-    return f"no progress in {since} trials" if patience is not None and since >= patience else ""
+    return _result(optimizer, stopped if len(optimizer.trials) < stop.n_trials else "")
 
 
 def _joined_options(options: Options | None, named: Mapping[str, Any], n_trials: int) -> Options:
@@ -209,14 +230,12 @@ def _joined_options(options: Options | None, named: Mapping[str, Any], n_trials:
     return replace(chosen, n_trials=chosen.n_trials or n_trials)
 
 
-def _trials(
-    jobs: Jobs, optimizer: Optimizer, n_trials: int, why_stop: Callable[[History], str], catch: Kinds
-) -> Iterator[Trial]:
+def _trials(jobs: Jobs, optimizer: Optimizer, stop: _Stop, catch: Kinds) -> Iterator[Trial]:
     """Run trials and tell what came of them; an error of the function itself is raised once all have ended."""
     broken: Exception | None = None
     while True:
-        room = min(jobs.count, n_trials - len(optimizer.trials))
-        while len(jobs.running) < room and not (broken or why_stop(optimizer.history)):
+        room = min(jobs.count, stop.n_trials - len(optimizer.trials))
+        while len(jobs.running) < room and not (broken or stop.why(optimizer.history)):
             jobs.start(optimizer.ask())
         if not jobs.running:
             break

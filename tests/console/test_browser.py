@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from crashbo.store import recording
 from crashbo.store.editing import Edit, edit
 from crashbo.store.study import Study
 from tests.console.helpers import Client, QuickModel, make_study, reopen
+from tests.processes import wait_until
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install playwright")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -103,6 +103,12 @@ def take(page: Any) -> int:
 
 def card(page: Any, number: int) -> Any:
     return page.locator(f"details.running[data-number='{number}']")
+
+
+def once_held(page: Any, held: list[Any]) -> Any:
+    """What a route has held back, once it has come; asking the page lets Playwright work meanwhile."""
+    wait_until(lambda: page.title() and held, every=0.05)
+    return held[0]
 
 
 def line(page: Any, number: int) -> Any:
@@ -360,11 +366,11 @@ def test_a_late_answer_takes_no_focus_from_someone_typing(study: Study, open_pag
         reason = card(page, 0).get_by_label("what happened")  # the news are faster than the answer
         reason.focus()
         page.keyboard.type("no ")
-        route, answer = held[0]
+        route, answer = once_held(page, held)
         with page.expect_response("**/api/state*"):
             route.fulfill(response=answer)
         expect(page.locator("#said")).to_contain_text("Trial 0 is yours")
-        page.wait_for_timeout(100)
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")  # it is drawn
         page.keyboard.type("power")
         expect(reason).to_have_value("no power")
         expect(reason).to_be_focused()
@@ -556,16 +562,13 @@ def test_axes_layers_and_slices_of_the_map(tmp_path: Path, open_page: Open) -> N
 
 def test_an_answer_that_comes_after_the_news_does_no_harm(study: Study, open_page: Open) -> None:
     with console(study) as (url, _):
-        page = open_page(url)
+        page, held = open_page(url), []
         number = take(page)
-
-        def slowly(route: Any) -> None:
-            answer = route.fetch()
-            time.sleep(1.5)  # by now the page has heard of the crash, and the box is gone
-            route.fulfill(response=answer)
-
-        page.route("**/api/crash", slowly)
+        page.route("**/api/crash", lambda route: held.append((route, route.fetch())))
         card(page, number).get_by_role("button", name="CRASHED").click()
+        expect(card(page, number)).to_have_count(0)  # the page has heard of the crash
+        route, answer = once_held(page, held)
+        route.fulfill(response=answer)
         expect(page.locator("#said")).to_contain_text("stored as crashed")
         expect(card(page, number)).to_have_count(0)
 

@@ -14,7 +14,7 @@ from crashbo.console.snapshot import Reader
 from crashbo.errors import InputError
 from crashbo.store import recording
 from crashbo.store.study import Study
-from crashbo.store.workers import WORKER, me
+from crashbo.store.workers import WORKER, worker_mark
 from tests.console.helpers import reopen
 
 PARAMS = {"kp": 2.0, "kd": 0.5}
@@ -97,7 +97,7 @@ def test_one_that_lost_the_race_in_the_storage_is_withdrawn(study: Study, monkey
 
 def starting(study: Study, **changes: Any) -> optuna.trial.FrozenTrial:
     """A trial of `crashbo ask` that has no params yet."""
-    worker = {**me("ask"), **changes}
+    worker = {**worker_mark("ask"), **changes}
     return optuna.trial.create_trial(state=optuna.trial.TrialState.RUNNING, user_attrs={WORKER: worker})
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from crashbo.adapters.optuna import CrashBOSampler
-from crashbo.adapters.optuna.records import RETRY_OF
+from crashbo.adapters.optuna.codec import RETRY_OF
 from crashbo.console.desk import Desk, Offer
 from crashbo.console.snapshot import Reader
 from crashbo.console.thinking import Thinker

@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 from crashbo.model.average import Candidates, ModelSet, weigh
 from crashbo.model.belief import Output
 from crashbo.model.block import Block, Relations
+from crashbo.model.kernel import KERNELS
 from crashbo.model.map import value_bounds
 from crashbo.model.numbers import NUMBERS, Numbers
 from crashbo.model.values import to_theta
@@ -75,5 +76,7 @@ def _from_prior(block: Block, count: int, numbers: Numbers, rng: np.random.Gener
     known = tuple((strength, share) for strength, share in numbers.warps if made[strength] is not None)
     warps = tuple(made[strength] for strength in drawn(known))  # type: ignore[index]
     mean, deviation = numbers.threshold
-    at = block.hyperparameters(theta, relations, np.full((count, 1), mean), deviation, tuple(drawn(numbers.kernels)))  # type: ignore[arg-type]
+    at = block.hyperparameters(
+        theta, relations, np.full((count, 1), mean), deviation, tuple(KERNELS[name] for name in drawn(numbers.kernels))
+    )
     return Candidates(at, warps, np.zeros(count))  # type: ignore[arg-type]

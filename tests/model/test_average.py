@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crashbo.model.average import learn, learning_size, loosened, weigh, weigh_all
+from crashbo.model.average import learn, learning_size, reweighted_for_limits, weigh, weigh_all
 from crashbo.model.belief import Output
+from crashbo.model.kernel import Matern32
 from crashbo.model.numbers import NUMBERS
 from crashbo.problem.options import FixedModel
 from tests.model.data import integrate, make_block, small_block
@@ -102,7 +103,7 @@ def test_a_fixed_model_changes_its_own_hyperparameters_and_nothing_else():
     assert np.allclose(at.lengthscale[:, 0], 0.2)
     assert np.allclose(at.mixing[:, 0, 0], 2.0)
     assert np.allclose(at.noise[:, 0], 0.01)
-    assert set(at.kernel) == {"matern32"}
+    assert set(at.kernel) == {Matern32()}
     assert len(np.unique(models.correlation)) > 1  # the relation is still averaged over
 
 
@@ -130,7 +131,7 @@ def test_a_limit_beyond_which_values_jump_is_stated_with_room_for_the_jump():
     _, deviations = models.limits()
     searched = models.weights @ (models.posterior.at.mixing[:, 0, 0] * models.warps[0].scale * deviations[:, 0])
     assert high - limit.value > 4 * searched  # what the search believes
-    assert np.isclose(loosened(models).weights.sum(), 1)
+    assert np.isclose(reweighted_for_limits(models).weights.sum(), 1)
 
 
 def test_a_known_limit_stays_as_it_is():

@@ -8,7 +8,8 @@ import pytest
 from crashbo.model.ep import Labels
 from crashbo.model.exact import exact_truncation
 from crashbo.model.inference import solve
-from crashbo.model.threshold import RATE, ThresholdEstimate, ThresholdRule, estimate_threshold
+from crashbo.model.numbers import RELAXED_RATE
+from crashbo.model.threshold import ThresholdEstimate, ThresholdRule, estimate_threshold
 from tests.helpers import given_values, matern32_matrix
 
 LIMIT = 2.05
@@ -37,7 +38,7 @@ def test_the_crash_without_room_is_relaxed_and_nothing_else(apart):
     others = given_values(matern32_matrix(X, X), np.arange(2), np.array([2.0, 1.0]), 4e-4)
     expected = solve(others, Labels(SIGN[[0, 1, 3]], LIMIT, 0.0))
     assert ep.mean[0, [0, 1, 3]] == pytest.approx(expected.ep.mean[0], abs=1e-4)
-    assert found.solution.log_evidence[0] == pytest.approx(expected.log_evidence[0] + math.log(RATE), abs=1e-3)
+    assert found.solution.log_evidence[0] == pytest.approx(expected.log_evidence[0] + math.log(RELAXED_RATE), abs=1e-3)
 
 
 @pytest.mark.parametrize("apart", [1e-4, 0.01, 0.03])

@@ -8,8 +8,8 @@ import pytest
 from crashbo.errors import NumericalError
 from crashbo.model import inference
 from crashbo.model.inference import evidence_gradient, infer, log_evidence_of_values
+from crashbo.model.kernel import KERNELS
 from crashbo.model.rows import Hyperparameters, Rows
-from crashbo.problem.options import KERNELS
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -20,7 +20,7 @@ def values_alone(n: int, d: int = 3) -> Rows:
     return Rows(rng.uniform(size=(n, d)), every, 0 * every, rng.standard_normal(n), NONE, NONE, np.zeros(0))
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 @pytest.mark.parametrize("n", [1, 2, 17])
 @pytest.mark.parametrize("log_noise", [-25.0, -6.0])
 def test_equals_the_general_evidence_and_gradient(kernel, n, log_noise):
@@ -45,7 +45,7 @@ def test_equals_the_general_evidence_and_gradient(kernel, n, log_noise):
 
 
 def test_no_values_have_evidence_one():
-    value, gradient = log_evidence_of_values(values_alone(0), np.zeros(5), "matern52")
+    value, gradient = log_evidence_of_values(values_alone(0), np.zeros(5), KERNELS["matern52"])
     assert value == 0
     assert not gradient.any()
 
@@ -54,4 +54,4 @@ def test_a_covariance_that_cannot_be_factored_is_said(monkeypatch):
     monkeypatch.setattr(inference, "NOISE_FLOOR", 0.0)
     rows = replace(values_alone(3), X=np.full((3, 3), 0.5))
     with pytest.raises(NumericalError, match="not positive definite"):
-        log_evidence_of_values(rows, np.array([0.0, 0.0, 0.0, 0.0, -800.0]), "rbf")
+        log_evidence_of_values(rows, np.array([0.0, 0.0, 0.0, 0.0, -800.0]), KERNELS["rbf"])

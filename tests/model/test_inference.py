@@ -14,9 +14,9 @@ from crashbo import NumericalError
 from crashbo.model.ep import Labels
 from crashbo.model.exact import exact_truncation
 from crashbo.model.inference import Posterior, condition_on_values, evidence_gradient, infer
+from crashbo.model.kernel import KERNELS
 from crashbo.model.prediction import Predictor
 from crashbo.model.rows import NOISE_FLOOR, Hyperparameters, Rows, joint_covariance
-from crashbo.problem.options import KERNELS
 from tests.helpers import given_values, random_covariance
 
 OBSERVED = np.array([0, 2, 3])
@@ -105,7 +105,7 @@ def settings(lapse: float = 0.0, limit_deviation: float = 0.0, kernel: str = "ma
         lengthscale.append([1e6, 1e6])
     return Hyperparameters(
         np.array([lengthscale]), np.array([mixing]), np.array([[0.01, 1.0]]), np.array([[0.0, 0.5]]),
-        np.array([lapse]), kernel,
+        np.array([lapse]), KERNELS[kernel],
     )  # fmt: skip
 
 
@@ -213,7 +213,7 @@ def test_evidence_gradients_match_finite_differences(lapse, width, kernel):
         lengths, (variance, noise) = np.exp(theta[:2]), np.exp(theta[2:4])
         mixing, noises = np.array([[[math.sqrt(variance)], [0.8]]]), np.array([[noise, 1.0]])
         limits = np.array([[0.0, theta[4]]])
-        at = Hyperparameters(lengths[None, None], mixing, noises, limits, np.full(1, lapse), kernel)
+        at = Hyperparameters(lengths[None, None], mixing, noises, limits, np.full(1, lapse), KERNELS[kernel])
         return infer(rows, at, width=width, tolerance=1e-11)
 
     theta = np.array([-0.9, -0.4, 0.3, -1.5, 0.6])
@@ -238,7 +238,7 @@ def test_predictions_and_their_gradients(lapse):
         q = predictor(points)
         return float((weight[0] * q.mean + weight[1] * q.variance + weight[2] * q.covariance).sum())
 
-    gradient = predictor(X).pull(*weight)
+    gradient = predictor(X).vjp(*weight)
     for index in np.ndindex(X.shape):
         step = np.zeros_like(X)
         step[index] = 1e-6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crashbo.errors import NumericalError
-from crashbo.model.map import find_mode, log_value_prior, log_visible_share, usual_values, value_bounds
+from crashbo.model.map import find_mode, log_value_prior, log_varying_fraction, usual_values, value_bounds
 from crashbo.model.numbers import NUMBERS
 
 
@@ -44,9 +44,9 @@ def test_the_priors_gradient(d):
     assert len(value_bounds(d)) == d + 2
 
 
-def test_the_visible_share_of_the_variance_is_that_of_draws_over_the_cube() -> None:
+def test_the_varying_fraction_of_the_variance_is_that_of_draws_over_the_cube() -> None:
     logs = np.log([0.3, 1.5, 4.0])
-    share, gradient = log_visible_share(logs)
+    share, gradient = log_varying_fraction(logs)
     # Points of variance 1/12 along every coordinate: the mean squared exponential correlation of pairs, by quadrature.
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
     gaps, weights = nodes / math.sqrt(6), weights / weights.sum()
@@ -54,5 +54,5 @@ def test_the_visible_share_of_the_variance_is_that_of_draws_over_the_cube() -> N
     assert math.exp(share) == pytest.approx(1 - level, abs=2e-3)
     for i in range(3):
         step = 1e-5 * np.eye(3)[i]
-        slope = (log_visible_share(logs + step)[0] - log_visible_share(logs - step)[0]) / 2e-5
+        slope = (log_varying_fraction(logs + step)[0] - log_varying_fraction(logs - step)[0]) / 2e-5
         assert gradient[i] == pytest.approx(slope, rel=1e-6)

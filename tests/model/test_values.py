@@ -8,6 +8,7 @@ import pytest
 from scipy.special import logsumexp
 
 from crashbo.model.inference import log_evidence_of_values
+from crashbo.model.kernel import Matern52
 from crashbo.model.map import value_bounds
 from crashbo.model.numbers import NUMBERS
 from crashbo.model.values import _values_alone, systematic, to_theta, value_modes, value_points
@@ -32,7 +33,7 @@ def test_samples_around_the_mode_integrate_the_evidence(seed: int, n: int, d: in
     theta[:, :d] = centre + 0.5 * math.log(d) + shared + own * rng.normal(size=(count, d))
     theta[:, d], theta[:, d + 1] = rng.normal(*ONE.variance, count), rng.normal(*ONE.noise, count)
     rows = _values_alone(block, mode.warp(block.values))
-    evidence = np.array([log_evidence_of_values(rows, one, "matern52")[0] for one in to_theta(theta)])
+    evidence = np.array([log_evidence_of_values(rows, one, Matern52())[0] for one in to_theta(theta)])
     truth = logsumexp(evidence) - math.log(count) + mode.warp.log_jacobian(block.values)
     weights = np.exp(evidence - logsumexp(evidence))
     assert 1 / np.square(weights).sum() > 50  # else the truth would not be known

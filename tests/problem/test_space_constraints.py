@@ -61,7 +61,7 @@ def test_all_points_of_a_space_satisfy_its_constraints(name):
         assert space.broken(space.decode(space.encode(params))) == [] or name in ("interval", "slab of 10")
     points = space.spread(128, 5)
     assert len(points) >= 6
-    moved = space.inward(space.round(rng.random((50, space.dimension))))
+    moved = space.project(space.round(rng.random((50, space.dimension))))
     for point in [*points, *moved]:
         assert space.broken(space.decode(point)) == []
         np.testing.assert_array_equal(space.round(point), point)
@@ -89,11 +89,11 @@ def test_a_thin_set_is_covered_from_end_to_end():
 def test_what_satisfies_them_stays_where_it_is():
     space = Space(SQUARE, ["a + b < 1"])
     inside = np.array([[0.2, 0.3], [0.0, 0.9]])
-    np.testing.assert_array_equal(space.inward(inside), inside)
-    moved = space.inward(np.array([[0.9, 0.9]]))
+    np.testing.assert_array_equal(space.project(inside), inside)
+    moved = space.project(np.array([[0.9, 0.9]]))
     assert moved.sum() == pytest.approx(1.0, abs=1e-4)
     free = Space(SQUARE)
-    np.testing.assert_array_equal(free.inward(np.array([[0.9, 0.9]])), [[0.9, 0.9]])
+    np.testing.assert_array_equal(free.project(np.array([[0.9, 0.9]])), [[0.9, 0.9]])
     assert free.broken({"a": 0.9, "b": 0.9}) == []
 
 
@@ -252,7 +252,7 @@ def test_a_space_with_constraints_can_be_pickled_and_copied(constraints):
         assert again == space
         assert again.broken({"a": 0.0, "b": 0.5}) == space.broken({"a": 0.0, "b": 0.5}) != []
         assert again.sobol(5, 0) == space.sobol(5, 0)
-        np.testing.assert_array_equal(again.inward(np.ones((1, 2))), space.inward(np.ones((1, 2))))
+        np.testing.assert_array_equal(again.project(np.ones((1, 2))), space.project(np.ones((1, 2))))
 
 
 def test_a_function_cannot_be_saved_and_that_is_said_before_the_first_trial(tmp_path):

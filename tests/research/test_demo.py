@@ -1,12 +1,14 @@
 """The demo: the robot tuned on a kept study, pictures and report left behind."""
 
 import json
+from functools import partial
 
 import pytest
 from typer.testing import CliRunner
 
 from crashbo.cli import app
 from crashbo.research.demo import Step, run_demo
+from crashbo.research.pole_figures import animate_rollouts
 from crashbo.research.problems.pole import rollout
 from crashbo.research.problems.pole.tuning import ROBOT
 from crashbo.show.report.summary import shown
@@ -30,6 +32,7 @@ def ran(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo") / "new"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("crashbo.research.demo.run_demo", watched)
+        patch.setattr("crashbo.research.demo.animate_rollouts", partial(animate_rollouts, seconds=2.0))  # not 14
         found = CliRunner().invoke(app, ["demo", "--folder", str(folder), "--trials", "7", "--seed", "1"])
     assert found.exit_code == 0, found.output
     return found.output, results[0], seen

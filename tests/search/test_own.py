@@ -96,7 +96,7 @@ def test_the_belief_may_be_anything_that_can_be_asked() -> None:
         def success(self, X: Array, output: str | None = None) -> Array:
             return np.ones(len(X))
 
-        def believing(self, X: Array) -> "Flat":
+        def with_pending(self, X: Array) -> "Flat":
             return self
 
     strategy = DefaultStrategy(belief=lambda history, numbers, memory: Flat(), scoring=LowerBound)

@@ -18,14 +18,14 @@ from crashbo.store.asking import ask
 from crashbo.store.patience import patience_of
 from crashbo.store.storage import StudyError, find_place, open_storage
 from crashbo.store.study import Study, create_study, open_study
-from crashbo.store.workers import WORKER, Watch, me, put_mark, under_way
+from crashbo.store.workers import WORKER, Watch, put_mark, under_way, worker_mark
 from tests.processes import wait_until
 from tests.store.helpers import make_study
 
 
 def claim(study: Study, **mark: object) -> int:
     """A running trial without params, as another process has it before its suggestion."""
-    trial = optuna.trial.create_trial(state=TrialState.RUNNING, user_attrs={WORKER: me("run") | mark})
+    trial = optuna.trial.create_trial(state=TrialState.RUNNING, user_attrs={WORKER: worker_mark("run") | mark})
     storage = study.inner._storage
     return int(storage.get_trial(storage.create_new_trial(study.inner._study_id, template_trial=trial)).number)
 
@@ -106,7 +106,7 @@ def test_beats_of_a_process_elsewhere_are_waited_for(tmp_path: Path, monkeypatch
 
     def beat() -> None:
         for count in range(1, 8):
-            put_mark(other, first, me("run") | {"machine": "elsewhere", "beat": count})
+            put_mark(other, first, worker_mark("run") | {"machine": "elsewhere", "beat": count})
             time.sleep(0.25)  # beats come within the patience, and go on for longer
         recording.transient(other, first, "done")
         ended.set()

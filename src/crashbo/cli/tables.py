@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from crashbo.adapters.optuna.records import Record
+from crashbo.adapters.optuna.codec import Record
 from crashbo.store.definition import Definition
 from crashbo.store.plain import extra_names
 from crashbo.store.study import Study, best_seen, counts

@@ -10,14 +10,14 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
+from crashbo.adapters.optuna.codec import RETRY_OF, SKIPPED
 from crashbo.adapters.optuna.correcting import Correction, amend
 from crashbo.adapters.optuna.internals import set_system_attribute, trial_id
-from crashbo.adapters.optuna.records import RETRY_OF, SKIPPED
 from crashbo.adapters.optuna.transactions import CREATED, Beginning, Ending, new_key, writer
 from crashbo.console.forms import NAME_LIMIT, REASON_LIMIT, Form
 from crashbo.console.snapshot import BY, EXPECTED, Reader, find_row
 from crashbo.errors import CrashBOError, InputError
-from crashbo.problem.outcome import CRASHED, Outcome, check_outcome
+from crashbo.problem.outcome import CRASHED, Outcome, check_outcome, labelled
 from crashbo.problem.space import Space
 from crashbo.store import recording
 from crashbo.store.storage import StudyError
@@ -265,4 +265,4 @@ def same(space: Space, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool
 
 def _stored(outcome: Outcome) -> dict[str, Any]:
     """Constraints as a row shows them."""
-    return {name: "violated" if value is None else value for name, value in sorted(outcome.constraints.items())}
+    return dict(sorted(labelled(outcome.constraints).items()))

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from crashbo.adapters.optuna.codec import is_violated
 from crashbo.errors import CrashBOError, InputError
 from crashbo.problem.outcome import LARGEST, VIOLATED
 from crashbo.problem.parameters import Categorical, Float, Int, Parameter
@@ -102,7 +103,7 @@ class Form:
             if value is None or value == "":
                 if all_needed:
                     self._fail(f"constraint:{name}", "Enter a value, or say that it broke its limit.")
-            elif value == "violated":
+            elif is_violated(value):
                 found[name] = VIOLATED
             else:
                 found[name] = self._float(f"constraint:{name}", value, "", finite=False)

@@ -108,14 +108,14 @@ class Hub:
         with self._lock:
             self._listeners.add(listener)
         self._wake.set()
-        return lambda: self._deaf(listener)
+        return lambda: self._unsubscribe(listener)
 
     @property
     def listeners(self) -> int:
         """How many listen."""
         return len(self._listeners)
 
-    def _deaf(self, listener: Callable[[int], object]) -> None:
+    def _unsubscribe(self, listener: Callable[[int], object]) -> None:
         with self._lock:
             self._listeners.discard(listener)
 

@@ -10,10 +10,11 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.adapters.optuna import records
+from crashbo.adapters.optuna.codec import SKIPPED, Record
 from crashbo.adapters.optuna.correcting import first_recorded
 from crashbo.adapters.optuna.internals import study_attributes
-from crashbo.adapters.optuna.records import SKIPPED, Record
 from crashbo.console.words import why
+from crashbo.problem.outcome import labelled
 from crashbo.problem.parameters import Categorical, Int, Parameter
 from crashbo.store.definition import UNITS, Definition, marks_in
 from crashbo.store.study import Study, as_defined, best_seen, counts
@@ -112,9 +113,7 @@ def make_row(
         "status": status_of(record, trial),
         "params": {name: record.params[name] for name in definition.space if name in record.params},
         "objective": record.objective,
-        "constraints": {
-            name: "violated" if value is None else value for name, value in sorted(record.constraints.items())
-        },
+        "constraints": dict(sorted(labelled(record.constraints).items())),
         "reason": str(marks[SKIPPED]) if record.skipped else record.reason,
         "by": _by(marks),
         "started": _time(trial.datetime_start),

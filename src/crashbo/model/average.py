@@ -10,20 +10,23 @@ from scipy.special import logsumexp
 from crashbo.errors import NumericalError
 from crashbo.model.block import Block, Relations
 from crashbo.model.inference import Posterior, infer
-from crashbo.model.map import log_visible_share
-from crashbo.model.numbers import NUMBERS, Numbers
+from crashbo.model.map import log_varying_fraction
+from crashbo.model.numbers import (
+    COMBINATIONS,
+    LEARNED_EACH,
+    LEARNED_MOST,
+    LEARNED_SHARE,
+    MODELS_TIMES_TRIALS,
+    NUMBERS,
+    Numbers,
+)
 from crashbo.model.rows import Hyperparameters, Rows
 from crashbo.model.values import ValuePoint, fixed_values, systematic, value_modes, value_points
 from crashbo.model.warp import Warp
 from crashbo.problem.arrays import Array, Batch
 
 _TOLERANCE, _SWEEPS = 1e-3, 60  # of EP
-_EACH = 12  # trials up to which every new one is learned from
-_SHARE = 6  # then, whenever there are so many more as a share of those learned from
-_ENOUGH = 100  # trials to learn hyperparameters from
-_AFFORDED = 320  # models times trials
 _GOLDEN = 0.618034  # its multiples, less whole numbers, are spread evenly
-_COMBINATIONS = 27  # of the relations of several margins
 _CERTAIN = ((1.0, 1.0),)  # one value, with its prior weight
 
 
@@ -33,15 +36,15 @@ def learning_size(count: int) -> int:
     In between they are kept, while limits, weights and posteriors follow every trial. What is known depends on the
     trials alone, not on when it was asked for: a restored optimizer suggests what the uninterrupted one would.
     """
-    size = min(count, _EACH)
-    while (larger := size + max(2, size // _SHARE)) <= min(count, _ENOUGH):
+    size = min(count, LEARNED_EACH)
+    while (larger := size + max(2, size // LEARNED_SHARE)) <= min(count, LEARNED_MOST):
         size = larger
     return size
 
 
 def _affordable(trials: int) -> int:
     """How many models take the same time, whatever the number of trials."""
-    return max(1, _AFFORDED // max(1, trials))
+    return max(1, MODELS_TIMES_TRIALS // max(1, trials))
 
 
 @dataclass(frozen=True)
@@ -169,10 +172,10 @@ def weigh(candidates: Candidates, block: Block, start: Array | None = None) -> M
     return ModelSet(block, candidates, posterior, np.exp(log_weight - total), total)
 
 
-def loosened(found: ModelSet, numbers: Numbers = NUMBERS) -> ModelSet:
+def reweighted_for_limits(found: ModelSet, numbers: Numbers = NUMBERS) -> ModelSet:
     """The same for a limit to be stated by: the margin may be the value, or no more than related to it.
 
-    Values beyond an unknown limit are never seen, and may grow faster there than those within it let expect. Models
+    Values beyond an unknown limit are never seen, and may grow faster there than the values seen suggest. Models
     whose margin is the value, by which the search goes, are then too sure of the limit. Half of the prior is theirs,
     half that of the positive correlations in `numbers`, with a part of the margin's own that varies over the cube as
     much as the value does.
@@ -187,7 +190,7 @@ def loosened(found: ModelSet, numbers: Numbers = NUMBERS) -> ModelSet:
     block, (_, deviation) = replace(found.block, self_limited=False), _threshold_prior(found.block, numbers)
     relations = Relations(rho[:, None], own, at.lapse)
     loose = block.hyperparameters(theta, relations, at.threshold[:, 1:], deviation, at.kernel)
-    shares = log_visible_share(np.log(at.lengthscale[:, 0]))[0] - log_visible_share(np.log(own[:, 0]))[0]
+    shares = log_varying_fraction(np.log(at.lengthscale[:, 0]))[0] - log_varying_fraction(np.log(own[:, 0]))[0]
     loose.mixing[:, 1, 1] *= np.exp(0.5 * shares)
     return weigh(Candidates(loose, each.warps, each.log_prior + np.log(prior)), block)
 
@@ -209,7 +212,7 @@ def _relations(block: Block, point: ValuePoint, numbers: Numbers) -> Relations:
     singles = [block.single(margin) for margin in range(block.margins)]
     best = [_best(one, point, _one_margin(one, numbers), numbers)[0] for one in singles]
     combinations = itertools.product(*(range(min(3, len(one))) for one in best))
-    places = np.array(list(itertools.islice(combinations, _COMBINATIONS))).T
+    places = np.array(list(itertools.islice(combinations, COMBINATIONS))).T
     each = [one.select(place) for one, place in zip(best, places, strict=True)]
     return Relations(
         np.concatenate([one.correlation for one in each], 1),

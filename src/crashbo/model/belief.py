@@ -11,10 +11,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from crashbo.errors import InputError
-from crashbo.model.average import ModelSet, loosened, sites_by_place, start_at
+from crashbo.model.average import ModelSet, reweighted_for_limits, sites_by_place, start_at
 from crashbo.model.ep import Effort
 from crashbo.model.inference import infer
 from crashbo.model.moments import Moments, log_held
+from crashbo.model.numbers import RANDOM, RELATED
 from crashbo.model.prediction import Prediction, Predictor
 from crashbo.model.reasons import Reasons
 from crashbo.model.surrogate import Limit, Place, Relation
@@ -23,8 +24,6 @@ from crashbo.problem.arrays import Array, Bools
 from crashbo.problem.history import OBJECTIVE
 
 AnyOutput = TypeVar("AnyOutput", bound="Output")
-RELATED = 0.4  # correlation from which on crashes count as related to the cost
-_RANDOM = 0.1  # lapse rate from which on crashes count as random
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,10 @@ class Output:
 
     def moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the value at `p x d`, in its own units: moments of the mixture."""
-        q = self.predictor(X)
+        return self.moments_of(self.predictor(X))
+
+    def moments_of(self, q: Prediction) -> tuple[Array, Array]:
+        """The same of a prediction, `p` each."""
         means, deviations = _unwarped(self.models.warps, q.mean[:, 0], np.sqrt(q.variance[:, 0]))
         mean = self.weights @ means
         return mean, np.sqrt(self.weights @ (np.square(deviations) + np.square(means - mean)))
@@ -65,9 +67,13 @@ class Output:
 
     def success(self, X: Array, *, lapsing: bool = True) -> Array:
         """Probability of success at `p x d`; without lapses, of what the place decides."""
+        return self.success_of(self.predictor(X), lapsing=lapsing) if self.models.block.margins else np.ones(len(X))
+
+    def success_of(self, q: Prediction, *, lapsing: bool = True) -> Array:
+        """The same of a prediction, `p`."""
         if not self.models.block.margins:
-            return np.ones(len(X))
-        held = np.exp(self.log_held(self.predictor(X)))
+            return np.ones(len(q.X))
+        held = np.exp(self.log_held(q))
         return np.asarray(self.weights @ (held * self.not_lapsed if lapsing else held))
 
     def noise_share(self) -> float:
@@ -81,7 +87,7 @@ class Output:
             return Limit(block.threshold)
         if not len(block.above) or not len(block.values):
             return None
-        models = loosened(self.models) if block.self_limited else self.models
+        models = reweighted_for_limits(self.models) if block.self_limited else self.models
         related = models.correlation[:, 0] > RELATED
         share = float(models.weights[related].sum())
         if share < 0.5:
@@ -93,7 +99,7 @@ class Output:
         least = float(block.values.max()) if block.self_limited else -math.inf  # no limit lies below a value that held
         return _limit_of_mixture(values, deviations, models.weights[related] / share, least)
 
-    def believing(self, X: Array) -> Self:
+    def with_pending(self, X: Array) -> Self:
         """These models with points under way that end as expected: with the mean, or with the likelier label."""
         held = np.exp(self.weights @ self.log_held(self.predictor(X))) >= 0.5
         return self._assuming(X, held, tolerance=1e-3, max_sweeps=60)
@@ -169,9 +175,15 @@ class Averaged(Generic[AnyOutput]):
             return self._of(output).success(X)
         return self.objective.success(X) * self.constraints_hold(X)
 
-    def placed_success(self, X: Array) -> Array:
+    def success_without_lapses(self, X: Array) -> Array:
         """Success probability at `p x d` with random crashes left aside, which no choice of the point avoids."""
         return self.objective.success(X, lapsing=False) * self.constraints_hold(X)
+
+    def outlook(self, X: Array) -> tuple[Array, Array, Array]:
+        """Moments of the objective, and success probability without lapses, at `p x d`: one prediction for all."""
+        q = self.objective.predictor(X)
+        success = self.objective.success_of(q, lapsing=False) * self.constraints_hold(X)
+        return *self.objective.moments_of(q), success
 
     def constraints_hold(self, X: Array) -> Array:
         """Probability that all constraints hold at `p x d`."""
@@ -191,7 +203,7 @@ class Averaged(Generic[AnyOutput]):
     def _relation(self, margin: int) -> Relation:
         models = self.objective.models
         weights, rho, lapse = models.weights, models.correlation[:, margin], models.posterior.at.lapse
-        random = lapse >= _RANDOM
+        random = lapse >= RANDOM
         high, low = ~random & (rho > RELATED), ~random & (rho < -RELATED)
         kinds = (high, ~(random | high | low), low, random)
         is_high, unrelated, is_low, is_random = (float(weights[kind].sum()) for kind in kinds)
@@ -213,7 +225,7 @@ class Averaged(Generic[AnyOutput]):
                 found.append(Place(name, len(points), self._relation(margin), points[top], float(risk[top])))
         return found
 
-    def believing(self, X: Array) -> Self:
+    def with_pending(self, X: Array) -> Self:
         """These models with points under way that end as expected."""
-        constraints = {name: one.believing(X) for name, one in self.constraints.items()}
-        return replace(self, objective=self.objective.believing(X), constraints=constraints)
+        constraints = {name: one.with_pending(X) for name, one in self.constraints.items()}
+        return replace(self, objective=self.objective.with_pending(X), constraints=constraints)

@@ -46,7 +46,7 @@ class Block:
         """Everything seen, with the values as they are modelled, `k` or `b x k`.
 
         Of several margins a trial that crashed for one reason was beyond that margin's limit. Beyond another's as
-        well it would have been called by either name: half a reason to believe that it was not.
+        well it would have been called by either name: such a label has a lapse rate of 0.5.
         """
         labels = []
         for output in range(1, 1 + self.margins):

@@ -3,14 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import trapezoid
 from scipy.linalg import solve_triangular
 
 from crashbo.model.ep import Labels, propagate
 from crashbo.model.inference import Conditioned
+from crashbo.problem.arrays import Array
 
-Array = NDArray[np.float64]
 _CHUNK = 4096  # EP problems solved at once
 _SMALLEST = 1e-12  # of a variance, relative to the prior's
 

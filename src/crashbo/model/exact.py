@@ -12,8 +12,8 @@ from scipy.stats import qmc
 
 from crashbo.errors import InputError, NumericalError
 from crashbo.model.ep import Labels
+from crashbo.problem.arrays import Array
 
-Array = NDArray[np.float64]
 _LARGEST = 50
 
 

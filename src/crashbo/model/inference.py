@@ -9,11 +9,10 @@ import numpy as np
 from scipy.linalg import lapack
 
 from crashbo.model.ep import WIDTH_FLOOR, Effort, EPResult, Labels, propagate
-from crashbo.model.kernel import correlation_and_slope
+from crashbo.model.kernel import Kernel
 from crashbo.model.rows import NOISE_FLOOR, Hyperparameters, Rows, joint_covariance
 from crashbo.model.sites import cholesky, factor_sites
 from crashbo.problem.arrays import Array
-from crashbo.problem.options import KernelName
 
 _LOG_2PI = math.log(2 * math.pi)
 
@@ -36,7 +35,7 @@ class Conditioned:
         return WIDTH_FLOOR * self.deviation
 
     @property
-    def left(self) -> Array:
+    def residual_std(self) -> Array:
         """`b x m`, standard deviations given the values, above what rounding leaves of them."""
         return np.sqrt(np.maximum(np.einsum("bii->bi", self.covariance), np.square(self.smallest_width)))
 
@@ -164,7 +163,7 @@ def evidence_gradient(posterior: Posterior) -> Array:
     rows, at, k = posterior.rows, posterior.at, posterior.rows.n_values
     mixing, precision = at.mixing[0, rows.output, 0], np.square(1 / at.lengthscale[0, 0])
     slope = evidence_slope(posterior)[0]
-    shape, fall = correlation_and_slope(rows.squared_distances(precision), at.latents.kernels[0])
+    shape, fall = at.latents.kernels[0].correlation_and_slope(rows.squared_distances(precision))
     weighed = slope * mixing[:, None] * mixing
     by_length = rows.weighed_gaps(rows.incidence.T @ weighed @ rows.incidence * fall) * precision
     by_variance = (weighed * shape[rows.point[:, None], rows.point])[:k].sum()
@@ -172,7 +171,7 @@ def evidence_gradient(posterior: Posterior) -> Array:
     return np.array([*by_length, by_variance, by_noise, -posterior.weights[0, k:].sum()])
 
 
-def log_evidence_of_values(rows: Rows, theta: Array, kernel: KernelName) -> tuple[float, Array]:
+def log_evidence_of_values(rows: Rows, theta: Array, kernel: Kernel) -> tuple[float, Array]:
     """Log evidence of a standard GP on one value per point, and its gradient: `evidence_gradient` with less overhead.
 
     `theta` are `d + 2` logs, of lengthscales, variance and noise variance.
@@ -184,7 +183,7 @@ def log_evidence_of_values(rows: Rows, theta: Array, kernel: KernelName) -> tupl
         return 0.0, np.zeros_like(theta)
     precision, variance = np.exp(-2 * theta[:-2]), math.exp(theta[-2])
     noise = max(math.exp(theta[-1]), NOISE_FLOOR * variance)
-    shape, fall = correlation_and_slope(rows.squared_distances(precision), kernel)
+    shape, fall = kernel.correlation_and_slope(rows.squared_distances(precision))
     shape = variance * shape
     factor = _factor_values(shape, noise)
     log_det = 2 * float(np.log(factor.diagonal()).sum())

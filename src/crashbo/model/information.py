@@ -3,12 +3,11 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from crashbo.model.truncation import truncation
+from crashbo.problem.arrays import Array
 
-Array = NDArray[np.float64]
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _SURE = 1 - 1e-9  # a probability beyond this says no more
 

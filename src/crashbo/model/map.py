@@ -8,14 +8,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from crashbo.errors import NumericalError
-from crashbo.model.numbers import Numbers
+from crashbo.model.numbers import LEAST_FRACTION, LENGTHSCALE_RANGE, NOISE_RANGE, VARIANCE_RANGE, Numbers
 from crashbo.problem.arrays import Array
 
-LENGTHSCALE_RANGE = (2.5e-2, 1e3)
-VARIANCE_RANGE = (1e-3, 1e3)
-NOISE_RANGE = (1e-8, 10.0)
 LogPosterior = Callable[[Array], tuple[float, Array]]  # with its gradient
-_LEAST = 1e-3  # share of the variance that shows, however long the lengthscales
 _REFUSED = 1e12  # stands for a log posterior that cannot be computed
 
 
@@ -49,17 +45,18 @@ def log_value_prior(theta: Array, numbers: Numbers) -> tuple[Array, Array]:
     return lengths + variance + noise, np.concatenate([by_length, by_variance[..., None], by_noise[..., None]], -1)
 
 
-def log_visible_share(logs: Array) -> tuple[Array, Array]:
+def log_varying_fraction(logs: Array) -> tuple[Array, Array]:
     """Log of the share of a GP's variance that shows over the cube, by log lengthscales `... x d`, and its gradient.
 
     The rest is a level that all points share. That of a squared exponential kernel at points with the uniform
-    distribution's variance, 1/12, along every coordinate; close enough for other kernels. No share is below `_LEAST`.
+    distribution's variance, 1/12, along every coordinate; close enough for other kernels. It is at least
+    `LEAST_FRACTION`.
 
     Math: 1 - E[k(x, x')] = 1 - prod_i (1 + 1 / (6 l_i^2))^(-1/2)
     """
     ratio = np.exp(-2 * logs) / 6
     log_level = -0.5 * np.log1p(ratio).sum(-1)
-    share = _LEAST - np.expm1(log_level)
+    share = LEAST_FRACTION - np.expm1(log_level)
     return np.log(share), -(np.exp(log_level) / share)[..., None] * ratio / (1 + ratio)
 
 

@@ -1,4 +1,7 @@
-"""Every hand-set number that decides where to go next; docs/method.md has the effects of halving and doubling."""
+"""Hand-set numbers that decide where to go next; docs/method.md has the effects of halving and doubling `Numbers`.
+
+Numerical effort, which makes results more exact and not different, stands beside the code that makes it.
+"""
 
 import math
 from dataclasses import dataclass
@@ -38,3 +41,51 @@ class Numbers:
 
 
 NUMBERS = Numbers()
+
+# When hyperparameters are learned anew, and how many are kept up with
+LEARNED_EACH = 12  # trials up to which every new one is learned from
+LEARNED_SHARE = 6  # then, whenever there are so many more as a share of those learned from
+LEARNED_MOST = 100  # trials to learn hyperparameters from
+MODELS_TIMES_TRIALS = 320  # models times trials
+COMBINATIONS = 27  # of the relations of several margins
+
+# What counts as a related, or a random, crash
+RELATED = 0.4  # correlation from which on crashes count as related to the cost
+RANDOM = 0.1  # lapse rate from which on crashes count as random
+
+# How much is modelled
+LABELS = 300  # most of an output that are modelled
+
+# Importance sampling of the value's hyperparameters
+SAMPLES = 64  # of the hyperparameters around each mode
+WIDER = 1.3  # than Laplace's approximation, so that no sample weighs too much
+
+# Bounds of hyperparameters, and of the fraction of a variance that varies over the cube
+LENGTHSCALE_RANGE = (2.5e-2, 1e3)
+VARIANCE_RANGE = (1e-3, 1e3)
+NOISE_RANGE = (1e-8, 10.0)
+LEAST_FRACTION = 1e-3  # share of the variance that shows, however long the lengthscales
+
+# Warps
+WARPED_FROM = 5  # values that show what is usual
+UNWARPED_BEYOND = 1.0  # by which the exponent may exceed that of the largest value when a warp is undone
+
+# Labels that conflict with the rest (GPCR)
+RELAXED_RATE = 1e-3  # lapse rate of a relaxed label
+AGAINST = 2.0  # log of how many times less likely than a priori the rest makes a label that is looked at
+
+# The score
+SPENT_TOLERANCE = 0.002  # by which a suggestion may be less likely to succeed than the safest, once a budget is spent
+FREE = 1e-3  # probability of failure below which a trial counts as free
+
+# The best guess
+NOISY = 0.1  # share of the costs' spread from which on noise may explain the best trial
+
+# The price
+UNAFFORDABLE = 1e6  # price of a failure once a budget is spent
+HORIZON = 20  # trials over which a budget is spread where their number is not known
+
+# The paper's strategy
+HYPERPRIOR = (0.0, 5.0)  # of the threshold, on standardised values: wide
+THRESHOLD_RANGE = (-50.0, 50.0)
+HEADROOM = 0.3  # of the first threshold tried, above the highest standardised value

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crashbo.model.inference import Posterior
-from crashbo.model.kernel import correlation, correlation_slope, squared_distance
+from crashbo.model.kernel import squared_distance
 from crashbo.problem.arrays import Array
 
 _AT_ONCE, _FEWEST = 120_000, 32  # numbers that are worked on at once, and points at least
@@ -63,7 +63,7 @@ class Predictor:
         b, outputs, _ = self.mixing.shape
         latents = self.at.latents
         squared = squared_distance(X, self.X, latents.lengthscale)
-        values = latents.evaluate(correlation, squared)
+        values = latents.correlation(squared)
         mean = np.zeros((b, outputs, len(X)))
         whitened = np.zeros((b, outputs, len(X), self.posterior.weights.shape[-1]))
         for latent, (both, columns) in enumerate(self._both):
@@ -88,7 +88,7 @@ class Prediction:
     X: Array  # p x d
     work: tuple[Array, Array] | None = None  # what Predictor.project found on the way; None where it was not kept
 
-    def pull(self, by_mean: Array, by_variance: Array, by_covariance: Array | None = None) -> Array:
+    def vjp(self, by_mean: Array, by_variance: Array, by_covariance: Array | None = None) -> Array:
         """Gradient of a scalar per point by the points, `p x d`, summed over settings.
 
         Args:
@@ -103,7 +103,7 @@ class Prediction:
             inner -= by_covariance[..., None] * whitened[:, :1]
             inner[:, 0] -= np.einsum("bop,bopr->bpr", by_covariance, whitened)
         latents = at.latents
-        slopes = latents.evaluate(correlation_slope, squared)
+        slopes = latents.slope(squared)
         total = np.zeros_like(self.X)
         for latent in np.flatnonzero(~p.constant).tolist():
             mixing = p.mixing[:, :, latent]

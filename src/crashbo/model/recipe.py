@@ -11,12 +11,11 @@ from crashbo.model.average import Candidates, learn, learning_size, weigh
 from crashbo.model.belief import AnyOutput, Averaged, Output
 from crashbo.model.block import Block
 from crashbo.model.memory import Memory
-from crashbo.model.numbers import Numbers
+from crashbo.model.numbers import LABELS, Numbers
 from crashbo.model.reasons import Reasons, choose_reasons
 from crashbo.problem.history import OBJECTIVE, History
 
 _MadeOutput = TypeVar("_MadeOutput", bound=Output, covariant=True)
-_LABELS = 300  # that are modelled
 
 
 class Recipe(Protocol[_MadeOutput]):
@@ -108,7 +107,7 @@ class AverageRecipe:
 
     def block(self, history: History, output: str) -> Block | None:
         found = output_block(history, output, absorbed=history.options.crashes == "absorb")
-        return None if found is None else found.thinned(_LABELS)
+        return None if found is None else found.thinned(LABELS)
 
     def kind(self, block: Block) -> Hashable:
         return block.margins, bool(len(block.values)), bool(len(block.above))

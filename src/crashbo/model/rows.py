@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crashbo.model.kernel import Kernels, Latents, correlation, square_gaps, squared_distance
+from crashbo.model.kernel import KERNELS, Kernels, Latents, square_gaps, squared_distance
 from crashbo.problem.arrays import Array, Batch, Bools, Indices
 
 _KEPT = 1_000_000  # squared differences of coordinates
@@ -85,7 +85,7 @@ class Hyperparameters(Batch):
     noise: Array  # b x o, noise variance of an output's values
     threshold: Array  # b x o, limit of an output's labels
     lapse: Array  # b, probability that a trial within its limits is labelled as beyond one
-    kernel: Kernels = "matern52"  # of all latents; or one for each of the b settings
+    kernel: Kernels = KERNELS["matern52"]  # of all latents; or one for each of the b settings
 
     @cached_property
     def latents(self) -> Latents:
@@ -104,7 +104,7 @@ def joint_covariance(rows: Rows, at: Hyperparameters) -> Array:
     Math: sum_l mixing_(o_r, l) mixing_(o_s, l) correlation_l(x_r, x_s)
     """
     latents, b, r = at.latents, len(at), len(rows.point)
-    shapes = latents.evaluate(correlation, rows.squared_distances(np.square(1.0 / latents.lengthscale)))
+    shapes = latents.correlation(rows.squared_distances(np.square(1.0 / latents.lengthscale)))
     total = np.empty((b, r, r))
     for i, (output, own) in enumerate(rows.runs):
         for other_output, other in rows.runs[: i + 1]:

@@ -13,10 +13,9 @@ from scipy.special import log_ndtr
 from crashbo.model.ep import EPResult, Labels, propagate
 from crashbo.model.inference import Conditioned, Solution, solve
 from crashbo.model.map import find_mode, log_normal
+from crashbo.model.numbers import AGAINST, RELAXED_RATE
 from crashbo.problem.arrays import Array, Bools, Indices
 
-RATE = 1e-3  # lapse rate of a relaxed label
-_AGAINST = 2.0  # log of how many times less likely than a priori the rest makes a label that is looked at
 _ROUNDS = 3  # of relaxing labels that conflict with the rest
 _PRECISION = 1e-11  # of the log posterior, relative
 _TOLERANCE, _SWEEPS = 1e-6, 60  # of EP while searching
@@ -102,7 +101,7 @@ def estimate_threshold(
         conflicts = _conflicts(best.solution, replace(labels, limit=best.threshold))
         if not conflicts.any():
             break
-        labels = replace(labels, lapse=np.where(conflicts, RATE, labels.lapse))
+        labels = replace(labels, lapse=np.where(conflicts, RELAXED_RATE, labels.lapse))
         other = _search(given, labels, rule)
         if not other.log_posterior > best.log_posterior:
             break
@@ -123,9 +122,9 @@ def _conflicts(solution: Solution, labels: Labels) -> Bools:
     def log_mass(gap: Array | float, deviation: Array) -> Array:
         return np.asarray(log_ndtr(labels.sign * gap / np.hypot(deviation, labels.width)))
 
-    by_values = log_mass(labels.limit - given.mean[0], given.left[0])
-    against = np.minimum(solution.ep.log_mass[0], by_values) - log_mass(labels.limit, given.deviation[0]) < -_AGAINST
-    return np.asarray(against & (labels.sign < 0) & (labels.lapse < RATE))
+    by_values = log_mass(labels.limit - given.mean[0], given.residual_std[0])
+    against = np.minimum(solution.ep.log_mass[0], by_values) - log_mass(labels.limit, given.deviation[0]) < -AGAINST
+    return np.asarray(against & (labels.sign < 0) & (labels.lapse < RELAXED_RATE))
 
 
 def _search(
@@ -144,8 +143,8 @@ def _search(
     known = rule.without_search(labels.sign)
     if known is None:
         # One standard deviation above the highest success, unless there is an earlier estimate.
-        upper = np.where(labels.sign > 0, given.mean[0] + given.left[0], -math.inf)
-        unit = float(given.left[0, upper.argmax()])
+        upper = np.where(labels.sign > 0, given.mean[0] + given.residual_std[0], -math.inf)
+        unit = float(given.residual_std[0, upper.argmax()])
         first = float(upper.max()) if guess is None else guess
 
         def log_posterior(theta: Array) -> tuple[float, Array]:

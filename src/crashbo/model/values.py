@@ -15,25 +15,23 @@ from scipy.special import logsumexp, ndtri
 from crashbo.errors import NumericalError
 from crashbo.model.block import Block
 from crashbo.model.inference import log_evidence_of_values
+from crashbo.model.kernel import KERNELS, Kernel
 from crashbo.model.map import (
     LogPosterior,
     Mode,
     find_mode,
     log_value_prior,
-    log_visible_share,
+    log_varying_fraction,
     usual_values,
     value_bounds,
 )
-from crashbo.model.numbers import Numbers
+from crashbo.model.numbers import SAMPLES, WIDER, Numbers
 from crashbo.model.rows import Rows
 from crashbo.model.warp import Warp, make_warp
 from crashbo.problem.arrays import Array, Indices
-from crashbo.problem.options import KernelName
 from crashbo.problem.sobol import sobol
 
 _STEP = 1e-3  # of the finite differences that give a Hessian
-_SAMPLES = 64  # of the hyperparameters around each mode
-_WIDER = 1.3  # than Laplace's approximation, so that no sample weighs too much
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class ValuePoint:
     """The value's hyperparameters, with the log of their prior times the weight of the sample."""
 
     warp: Warp
-    kernel: KernelName
+    kernel: Kernel
     theta: Array
     log_prior: float
 
@@ -51,7 +49,7 @@ class ValueMode:
     """The value's hyperparameters under one warp and kernel: Laplace's approximation of their posterior."""
 
     warp: Warp
-    kernel: KernelName
+    kernel: Kernel
     log_prior: float  # of warp and kernel
     height: float  # log posterior at the mode, comparable between warps
     mode: Mode
@@ -76,7 +74,7 @@ class ValueMode:
             the points, whose weight makes up for how often they are sampled, and their log posterior.
         """
         p = len(self.mode.theta)
-        steps = _WIDER * ndtri(np.clip(sobol(_SAMPLES, p, 0), 1e-6, 1 - 1e-6))
+        steps = WIDER * ndtri(np.clip(sobol(SAMPLES, p, 0), 1e-6, 1 - 1e-6))
         low, high = np.array(value_bounds(p - 2)).T
         seen = self.mode.theta + steps @ self.root.T
         inside = np.flatnonzero(((low <= seen) & (seen <= high)).all(-1))
@@ -85,8 +83,8 @@ class ValueMode:
         order = inside[np.argsort(seen[inside, :-2].sum(-1), kind="stable")]
         seen, steps = seen[order], steps[order]
         priors, _ = log_value_prior(seen, self.numbers)
-        volume = self.log_volume + p * math.log(_WIDER) - math.log(_SAMPLES)
-        logs = self.log_prior + priors + 0.5 * np.square(steps / _WIDER).sum(-1) + volume
+        volume = self.log_volume + p * math.log(WIDER) - math.log(SAMPLES)
+        logs = self.log_prior + priors + 0.5 * np.square(steps / WIDER).sum(-1) + volume
         rows, jacobian = _values_alone(block, self.warp(block.values)), self.warp.log_jacobian(block.values)
         thetas = to_theta(seen)
         evidence = np.array([_log_evidence(rows, theta, self.kernel) for theta in thetas])
@@ -124,7 +122,7 @@ def fixed_values(block: Block) -> ValuePoint:
     fixed, d = block.fixed, block.X.shape[-1]
     assert fixed is not None
     theta = np.log([*[fixed.lengthscale] * d, fixed.variance, fixed.noise_std**2])
-    return ValuePoint(Warp(), fixed.kernel, theta, 0.0)
+    return ValuePoint(Warp(), KERNELS[fixed.kernel], theta, 0.0)
 
 
 def value_modes(block: Block, numbers: Numbers) -> list[ValueMode]:
@@ -132,21 +130,21 @@ def value_modes(block: Block, numbers: Numbers) -> list[ValueMode]:
 
     All warps with the first kernel, then the other kernels with the most probable warp.
     """
-    (kernel, share), *others = numbers.kernels
+    (kernel, share), *others = ((KERNELS[name], share) for name, share in numbers.kernels)
     found = [_value_mode(block, strength, kernel, prior * share, None, numbers) for strength, prior in numbers.warps]
     sound = [one for one in found if one is not None]
     if not sound:
         raise NumericalError("no hyperparameters give the values a finite evidence.")
     best = max(sound, key=lambda one: one.height)
     strength, prior = best.warp.strength, dict(numbers.warps)[best.warp.strength]
-    found += [_value_mode(block, strength, name, prior * share, best.mode.theta, numbers) for name, share in others]
+    found += [_value_mode(block, strength, one, prior * share, best.mode.theta, numbers) for one, share in others]
     ordered = sorted((one for one in found if one is not None), key=lambda one: -one.height)
     least = ordered[0].height + math.log(numbers.smallest_weight)
     return [one for one in ordered if one.height > least]
 
 
 def _value_mode(
-    block: Block, strength: float, kernel: KernelName, prior: float, start: Array | None, numbers: Numbers
+    block: Block, strength: float, kernel: Kernel, prior: float, start: Array | None, numbers: Numbers
 ) -> ValueMode | None:
     """Laplace's approximation under one warp and kernel; None where it has no sound one."""
     d, warp = block.X.shape[-1], make_warp(block.values, strength)
@@ -156,7 +154,7 @@ def _value_mode(
 
     def log_posterior(seen: Array) -> tuple[float, Array]:
         evidence, slope = log_evidence_of_values(rows, to_theta(seen), kernel)
-        slope[:-2] -= slope[-2] * log_visible_share(seen[:-2])[1]
+        slope[:-2] -= slope[-2] * log_varying_fraction(seen[:-2])[1]
         log_prior, by_prior = log_value_prior(seen, numbers)
         return evidence + float(log_prior), slope + by_prior
 
@@ -189,11 +187,11 @@ def _values_alone(block: Block, values: Array) -> Rows:
 def to_theta(seen: Array) -> Array:
     """Hyperparameters of the GP, `... x p`, from the vectors that are learned."""
     theta = seen.copy()
-    theta[..., -2] -= log_visible_share(seen[..., :-2])[0]
+    theta[..., -2] -= log_varying_fraction(seen[..., :-2])[0]
     return theta
 
 
-def _log_evidence(rows: Rows, theta: Array, kernel: KernelName) -> float:
+def _log_evidence(rows: Rows, theta: Array, kernel: Kernel) -> float:
     """Of the values; -inf where it cannot be computed."""
     try:
         return log_evidence_of_values(rows, theta, kernel)[0]

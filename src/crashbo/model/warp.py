@@ -5,10 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from crashbo.model.numbers import UNWARPED_BEYOND, WARPED_FROM
 from crashbo.problem.arrays import Array
-
-_FEWEST = 5  # values that show what is usual
-_BEYOND = 1.0  # by which the exponent may exceed that of the largest value when a warp is undone
 
 
 @dataclass(frozen=True)
@@ -64,13 +62,13 @@ def make_warp(values: Array, strength: float) -> Warp | None:
     """The warp of some strength that suits values; None where there is too little to tell what is usual."""
     warp = Warp()
     if strength:
-        if len(values) < _FEWEST:
+        if len(values) < WARPED_FROM:
             return None
         knee = float(np.median(values))
         width = knee - float(values.min())
         if not width > max(1e-9 * float(np.abs(values).max()), 1e-100):
             return None
-        farthest = math.log1p(strength * (float(values.max()) - knee) / width) + _BEYOND
+        farthest = math.log1p(strength * (float(values.max()) - knee) / width) + UNWARPED_BEYOND
         warp = Warp(knee, width, strength, farthest=farthest)
     bent = warp._bend(values)
     return replace(warp, offset=float(bent.mean()) if len(bent) else 0.0, scale=spread_of(bent))

@@ -136,7 +136,7 @@ class Region:
             gaps = np.minimum(gaps, np.linalg.norm(found - found[chosen[-1]], axis=-1))
         return found[np.resize(chosen, count)]
 
-    def inward(self, P: Array) -> Array:
+    def project(self, P: Array) -> Array:
         """Move positions into the region: on a straight line towards the nearest point of the pool."""
         result = P.copy()
         out = np.flatnonzero(~self.holds(P))

@@ -181,12 +181,12 @@ class Space(Mapping[str, Parameter]):
             raise InputError("`unit` must be finite; got NaN or infinity. Check where the points come from.")
         return self._spread(self._gather(points.clip(0.0, 1.0)))
 
-    def inward(self, unit: Array) -> Array:
+    def project(self, unit: Array) -> Array:
         """Return rounded points, `... x dimension`, moved to where all constraints between parameters hold."""
         if self._region is None:
             return unit
         positions = self._gather(unit.reshape(-1, self.dimension))
-        return self._spread(self._region.inward(positions)).reshape(unit.shape)
+        return self._spread(self._region.project(positions)).reshape(unit.shape)
 
     def spread(self, n: int, seed: int) -> Array:
         """Return about n points all over the part of the unit cube where all constraints hold, quasi-random."""

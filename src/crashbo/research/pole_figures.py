@@ -9,7 +9,9 @@ from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.figure import Figure
 
 from crashbo.research.problems.pole.rollout import MONITOR, Outcome
-from crashbo.show.canvas import canvas, legend_on_top, style
+from crashbo.show.canvas import style
+from crashbo.show.chart import Look, Mark, Panel, Points, Side, Stroke, column
+from crashbo.show.draw_matplotlib import draw
 from crashbo.show.theme import ThemeName, get_theme
 
 _LENGTH = 1.067  # m, of the pole
@@ -36,28 +38,21 @@ def plot_rollouts(
         limits: on "angle" and "reach"; those of the robot if not given.
     """
     limits = limits or MONITOR.limits
-    with canvas(theme, 7.2, 5.2) as (figure, colours):
-        panels = figure.subplots(len(_ROWS), 1, sharex=True)
-        palette = (colours.orange, colours.blue) if len(rollouts) < 3 else (colours.orange, colours.green, colours.blue)
-        for axes, (attribute, label, factor, limit) in zip(panels, _ROWS, strict=True):
-            for (name, outcome), colour in zip(rollouts.items(), palette, strict=False):
-                path = outcome.trajectory
-                shown = path.time <= seconds
-                values = factor * getattr(path, attribute)[shown]
-                axes.plot(path.time[shown], values, color=colour, lw=1.1, label=name)
-                if outcome.cost is None and outcome.seconds <= seconds:
-                    row = min(int(np.searchsorted(path.time, outcome.seconds)), len(path.time) - 1)
-                    place = factor * getattr(path, attribute)[row]
-                    axes.plot(path.time[row], place, "X", color=colours.vermilion, ms=8)
-            if limit is not None:
-                for side in (-1, 1):
-                    height = side * factor * limits[limit]
-                    axes.axhline(height, color=colours.vermilion, lw=1, ls="--", label="limit of the robot")
-            axes.set_ylabel(label)
-        panels[-1].set_xlabel("time [s]")
-        figure.align_ylabels()
-        legend_on_top(figure, panels[0], columns=3 if max(map(len, rollouts)) < 24 else 1)
-    return figure
+    palette = ("orange", "blue") if len(rollouts) < 3 else ("orange", "green", "blue")
+    panels = []
+    for attribute, label, factor, limit in _ROWS:
+        marks: list[Mark] = []
+        for (name, outcome), colour in zip(rollouts.items(), palette, strict=False):
+            path, values = outcome.trajectory, factor * getattr(outcome.trajectory, attribute)
+            shown = path.time <= seconds
+            marks.append(Stroke(path.time[shown], values[shown], colour, name, width=1.1))
+            if outcome.cost is None and outcome.seconds <= seconds:
+                row = min(int(np.searchsorted(path.time, outcome.seconds)), len(path.time) - 1)
+                marks.append(Points(path.time[[row]], values[[row]], Look("x", "vermilion", 8)))
+        for height in () if limit is None else (-factor * limits[limit], factor * limits[limit]):
+            marks.append(Stroke([0.0, seconds], [height] * 2, "vermilion", "limit of the robot", "dash", 1.0))
+        panels.append(Panel(tuple(marks), Side("time [s]"), Side(label)))
+    return draw(column(panels, 5.2, columns=3 if max(map(len, rollouts)) < 24 else 1), theme)
 
 
 def animate_rollouts(

@@ -26,7 +26,7 @@ class DefaultStrategy:
     Attributes:
         numbers: the hand-set numbers, which belief, scoring and guessing are given.
         design: `(history)` to a point, `d`, while the initial design goes on; None once the models decide.
-        belief: `(history, numbers, memory)` to the models of all outputs, a `Surrogate` with `believing`.
+        belief: `(history, numbers, memory)` to the models of all outputs, a `Surrogate` with `with_pending`.
         scoring: `(history, models, numbers)` to the score that a suggestion maximises, a `Score`. Pending trials are
             part of the models. A score may have `with_slope` (see `maximise`; else differences are taken), and `points`
             to search from.
@@ -63,7 +63,7 @@ class DefaultStrategy:
 
     def _planning(self, history: History) -> Any:
         """The models with pending trials believed to end as expected."""
-        return self.surrogate(history).believing(history.pending_points)
+        return self.surrogate(history).with_pending(history.pending_points)
 
     def score(self, history: History) -> Score:
         """The score that the next suggestion maximises, once the design has ended."""

@@ -5,14 +5,13 @@ import math
 import numpy as np
 
 from crashbo.model.belief import Averaged, Output
-from crashbo.model.numbers import Numbers
-from crashbo.problem.arrays import Array, Bools
+from crashbo.model.numbers import NOISY, Numbers
+from crashbo.problem.arrays import Array
 from crashbo.problem.history import History
 from crashbo.search.maximise import Effort, maximise, with_differences
 from crashbo.search.points import look_around
 from crashbo.search.strategy import Guess
 
-_NOISY = 0.1  # share of the costs' spread from which on noise may explain the best trial
 _EFFORT = Effort(starts=6, iterations=40, evaluations=120, precision=1e-10)
 _RAW = 1024  # quasi-random points that are looked at first
 
@@ -23,30 +22,35 @@ def low_and_safe(history: History, models: Averaged[Output], numbers: Numbers) -
     Where costs are all but free of noise and the models are not sure to beat the best trial, it is that trial.
     """
     least, points = 1 - history.options.delta, look_around(history, history.seed, _RAW)
-    safe = models.placed_success(points)
+    mean, deviation, safe = models.outlook(points)
     if not models.any_cost or safe.max() < least:
         return Guess(points[int(safe.argmax())], bool(safe.max() >= least))
-    moments = models.moments(points)
-    unit = float(moments[0].std()) or 1.0
+    unit = float(mean.std()) or 1.0
 
     def rate(mean: Array, deviation: Array, success: Array) -> Array:
         shortfall = np.minimum(np.log(np.maximum(success, 1e-300)) - math.log(least), 0.0)
         return -(mean + deviation) / unit + 1e3 * shortfall
 
     def score(X: Array) -> Array:
-        return rate(*models.moments(X), models.placed_success(X))
+        return rate(*models.outlook(X))
 
-    def allowed(X: Array) -> Bools:
-        return models.placed_success(X) >= least
+    def allowed(mean: Array, deviation: Array, success: Array) -> Array:
+        return np.where(success >= least, rate(mean, deviation, success), -math.inf)
 
-    slope, first = with_differences(score), np.where(safe >= least, rate(*moments, safe), -math.inf)
-    found = maximise(score, slope, points, history.space, effort=_EFFORT, allowed=allowed, first=first).point
+    found = maximise(
+        lambda X: allowed(*models.outlook(X)),
+        with_differences(score),
+        points,
+        history.space,
+        effort=_EFFORT,
+        first=allowed(mean, deviation, safe),
+    ).point
     offered = np.array([not history.space.broken(trial.params) for trial in history.trials])
-    usable = allowed(history.points) & offered & ~history.failed
+    usable = (models.success_without_lapses(history.points) >= least) & offered & ~history.failed
     held = [(cost, i) for i, cost in enumerate(history.costs) if cost is not None and usable[i]]
-    if held and models.objective.noise_share() < _NOISY:
-        (mean,), (deviation,) = models.moments(found[None])
+    if held and models.objective.noise_share() < NOISY:
+        (expected,), (doubt,) = models.moments(found[None])
         lowest, trial = min(held)
-        if mean + deviation >= lowest:
+        if expected + doubt >= lowest:
             return Guess(history.points[trial], True)
     return Guess(found, True)

@@ -91,8 +91,13 @@ def maximise(
         again = best_near(_ascend(slope, best.point[None], rounding, effort))
         if again.value > best.value:
             best = climb(again)
+    return _along_border(best, best_near) if space.constraints else best
+
+
+def _along_border(best: Maximum, best_near: Callable[[Array], Maximum]) -> Maximum:
+    """Random steps, ever shorter, from the best point."""
     rng = np.random.default_rng(0)
-    for length in _LENGTHS if space.constraints else ():
+    for length in _LENGTHS:
         steps = length * rng.standard_normal((64, len(best.point)))
         best = best.or_better(best_near(best.point + steps))
     return best

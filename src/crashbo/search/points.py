@@ -25,7 +25,7 @@ class Rounding:
 
     def __call__(self, X: Array) -> Array:
         """Round `... x d` points; a coordinate that a search has made NaN becomes 0."""
-        return self.space.inward(self.space.round(np.nan_to_num(X))) if self.needed else X
+        return self.space.project(self.space.round(np.nan_to_num(X))) if self.needed else X
 
 
 def look(history: History, seed: int, raw: int, near: Array) -> Array:

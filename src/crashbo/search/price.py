@@ -3,10 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from crashbo.model.numbers import Numbers
+from crashbo.model.numbers import HORIZON, UNAFFORDABLE, Numbers
 from crashbo.problem.options import Options
-
-UNAFFORDABLE = 1e6  # price of a failure once a budget is spent
 
 
 def crash_price(failures: Sequence[bool], start: int, options: Options, numbers: Numbers) -> float:
@@ -47,8 +45,5 @@ def allowed_share(failures: Sequence[bool], options: Options) -> float:
     """The share of the next trials that may fail, given those before."""
     if options.crash_budget is None:
         return options.risk
-    left = max((options.n_trials or len(failures) + _HORIZON) - len(failures), 1)
+    left = max((options.n_trials or len(failures) + HORIZON) - len(failures), 1)
     return min(options.risk, budget_left(failures, options) / left)
-
-
-_HORIZON = 20  # trials over which a budget is spread where their number is not known

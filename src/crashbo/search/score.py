@@ -7,7 +7,7 @@ import numpy as np
 
 from crashbo.model.belief import Averaged, Output
 from crashbo.model.moments import Moments, log_held
-from crashbo.model.numbers import Numbers
+from crashbo.model.numbers import FREE, SPENT_TOLERANCE, UNAFFORDABLE, Numbers
 from crashbo.model.warp import spread_of
 from crashbo.problem.arrays import Array, Bools
 from crashbo.problem.history import History
@@ -15,10 +15,8 @@ from crashbo.search.design import initial_count
 from crashbo.search.gain import expected_improvement, with_slopes
 from crashbo.search.maximise import with_differences
 from crashbo.search.points import fresh, points_to_try
-from crashbo.search.price import UNAFFORDABLE, crash_price
+from crashbo.search.price import crash_price
 
-_TOLERANCE = 0.002  # by which a suggestion may be less likely to succeed than the safest, once a budget is spent
-_CERTAIN = 1e-3  # probability of failure below which a trial counts as free
 _NO_GAIN = 1e-300  # relative to the largest
 
 
@@ -26,7 +24,7 @@ _NO_GAIN = 1e-300  # relative to the largest
 class GainScore:
     """Log of the expected gain relative to the largest, minus price times probability of failure.
 
-    The log never prefers a trial without gain, however dear a failure is.
+    The log never prefers a trial without gain, whatever the price of a crash.
 
     Math: U = log(gain / largest gain) - price (1 - success)
     """
@@ -62,7 +60,7 @@ class GainScore:
         counts = (gain > self.numbers.substantial * spread) & self.fresh(self.points)
         if not counts.any():
             return price
-        worth = (1 + np.log(gain[counts] / self.norm)) / np.maximum(1 - success[counts], _CERTAIN)
+        worth = (1 + np.log(gain[counts] / self.norm)) / np.maximum(1 - success[counts], FREE)
         return min(price, max(float(worth.max()), 0.0))
 
     @cached_property
@@ -70,7 +68,7 @@ class GainScore:
         """Success probability from which on nothing is paid: 1, or once a budget is spent, close to the safest."""
         if self.price < UNAFFORDABLE:
             return 1.0
-        return float(self._first[1].max()) - _TOLERANCE
+        return float(self._first[1].max()) - SPENT_TOLERANCE
 
     @cached_property
     def best(self) -> Array:
@@ -133,7 +131,7 @@ class GainScore:
             return units * relative + self.price * kept * np.exp(log_held(moved, threshold))
 
         _, *slopes = with_slopes(value, q)
-        return np.log(gain) - self.price * (1 - held), q.pull(*slopes)  # no success probability exceeds 1
+        return np.log(gain) - self.price * (1 - held), q.vjp(*slopes)  # no success probability exceeds 1
 
     def fresh(self, X: Array) -> Bools:
         """Whether points are neither under way nor known to fail."""

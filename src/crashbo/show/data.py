@@ -161,7 +161,7 @@ def _curve(
     mean, std = view.models.moments(grid, output)
     limit = view.limits.get(output)
     sign = view.sign if output == OBJECTIVE else 1.0
-    marks = _marks_along(view, axis, output, params)
+    marks = trial_marks(view, axis, None, output, params)
     known = np.isfinite(marks.y)
     seen = marks.y[known] if known.any() else sign * mean
     beyond = sign * ((sign * seen).max() + 0.08 * (np.ptp(seen) or 1.0))
@@ -213,16 +213,29 @@ def _broken(name: str, value: float | None) -> str:
     return f"{name} violated" if value is None else f"{name} {value:.5g}, over its limit"
 
 
-def _marks_along(view: View, axis: Axis, output: str, params: Mapping[str, Any]) -> Marks:
-    """The trials that say something about one output, along an axis."""
-    rows = [i for i, one in enumerate(view.trials) if output == OBJECTIVE or output in one.constraints]
+def trial_marks(view: View, x: Axis, y: Axis | None, output: str | None, params: Mapping[str, Any]) -> Marks:
+    """The trials that say something about an output and whether they failed in it; of None: all, in anything.
+
+    Args:
+        view: the run.
+        x: the axis they lie along.
+        y: the second axis; None: they lie at the height of their values.
+        output: "objective", a constraint, or None.
+        params: what the picture holds the other parameters at.
+    """
+    rows = [i for i, one in enumerate(view.trials) if output in (None, OBJECTIVE) or output in one.constraints]
     trials = [view.trials[i] for i in rows]
-    values = [one.objective if output == OBJECTIVE else one.constraints[output] for one in trials]
+
+    def places(axis: Axis) -> Array:
+        return np.array([axis.place(view.space[axis.name], one.params[axis.name]) for one in trials])
+
+    values = [one.objective if output in (None, OBJECTIVE) else one.constraints[output] for one in trials]
+    failed = [view.failed(one) if output is None else view.failed_in(one, output) for one in trials]
     return Marks(
-        x=np.array([axis.place(view.space[axis.name], one.params[axis.name]) for one in trials]),
-        y=np.array([math.nan if value is None else value for value in values]),
-        failed=np.array([view.failed_in(one, output) for one in trials], dtype=bool),
-        near=nearness(view, params, (axis.name,))[rows],
+        x=places(x),
+        y=np.array([math.nan if value is None else value for value in values]) if y is None else places(y),
+        failed=np.array(failed, dtype=bool),
+        near=nearness(view, params, (x.name,) if y is None else (x.name, y.name))[rows],
         numbers=tuple(view.number(i) for i in rows),
         texts=tuple(describe(view, one) for one in trials),
     )

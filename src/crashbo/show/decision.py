@@ -2,16 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crashbo.model.surrogate import Surrogate
 from crashbo.optimizer import Optimizer
+from crashbo.problem.arrays import Array
 from crashbo.problem.suggestion import Suggestion
 
-Array: TypeAlias = NDArray[np.float64]
 _CHUNK = 4096  # points at a time
 _NAMES = {"gain": "expected gain", "mes": "mES", "mesco": "mESCO", "success": "success probability"}
 

@@ -14,6 +14,7 @@ from crashbo.show.theme import Theme, ThemeName, get_theme, see_through
 _PIXELS = 90  # per inch in print
 _SYMBOLS = {"cross": "x-thin", "up": "triangle-up", "down": "triangle-down"}
 _SILENT = {"hoverinfo": "skip"}
+_ON_PAPER = {"xref": "paper", "yref": "paper", "showarrow": False}
 
 
 def safe(text: str) -> str:
@@ -29,40 +30,49 @@ def small(values: Any) -> np.ndarray:
 def draw(chart: Chart, theme: ThemeName = "light") -> go.Figure:
     """Draw a chart."""
     colours, figure = get_theme(theme), go.Figure()
-    layout: dict[str, Any] = {"annotations": [], "template": _template(colours), "showlegend": chart.columns > 0}
-    layout |= {"height": chart.pixels or round(_PIXELS * chart.size[1])}
-    layout["legend"] = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "font": {"size": 12}}
-    layout["margin"] = {"l": 60, "r": 20, "t": 50, "b": 75 if chart.note else 55}
-    if not chart.columns:
-        layout["margin"] = {"l": 60, "r": 10, "t": 40 if chart.title else 15, "b": 50}
-    if chart.title:
-        layout["title"] = {"text": safe(chart.title), "font": {"size": 14}, "x": 0.02, "y": 0.97}
-    shown: set[str] = set()
-    groups: dict[str, str] = {}
-    for number, (panel, across, up) in enumerate(_placed(chart, layout["height"]), 1):
-        suffix = "" if number == 1 else str(number)
-        layout[f"xaxis{suffix}"] = {"domain": across, "anchor": f"y{suffix}", **_axis(panel, panel.x)}
-        layout[f"yaxis{suffix}"] = {"domain": up, "anchor": f"x{suffix}", **_axis(panel, panel.y)}
-        if panel.x.group:
-            first = groups.setdefault(panel.x.group, f"x{suffix}")
-            layout[f"xaxis{suffix}"] |= {"matches": first} if first != f"x{suffix}" else {}
+    layout, shown, groups = _layout(chart, colours), set[str](), dict[str, str]()
+    for number, (panel, across, up) in enumerate(_placed(chart, _room(layout)), 1):
+        x, y = ("x", "y") if number == 1 else (f"x{number}", f"y{number}")
+        first = groups.setdefault(panel.x.group or x, x)
+        linked = {} if first == x else {"matches": first}
+        layout[x.replace("x", "xaxis")] = {"domain": across, "anchor": y, **linked, **_axis(panel, panel.x)}
+        layout[y.replace("y", "yaxis")] = {"domain": up, "anchor": x, **_axis(panel, panel.y)}
         for mark in panel.marks:
-            _add(figure, layout, mark, colours, (f"x{suffix}", f"y{suffix}"), shown)
+            _add(figure, layout, mark, colours, (x, y), shown)
         if panel.title:
-            where = {"x": sum(across) / 2, "y": up[1], "xref": "paper", "yref": "paper", "xanchor": "center"}
-            layout["annotations"].append(where | {"text": safe(panel.title), "showarrow": False, "yanchor": "bottom"})
-    if chart.note:
-        where = {"x": 0, "y": 0, "xref": "paper", "yref": "paper", "yanchor": "top", "yshift": -48, "showarrow": False}
-        layout["annotations"].append(where | {"text": safe(chart.note[:150]), "font": {"size": 11}})
+            place = {"x": sum(across) / 2, "y": up[1], "xanchor": "center", "yanchor": "bottom"}
+            layout["annotations"].append(_ON_PAPER | place | {"text": safe(panel.title)})
     return figure.update_layout(layout)
 
 
-def _placed(chart: Chart, pixels: int) -> list[tuple[Panel, list[float], list[float]]]:
+def _layout(chart: Chart, theme: Theme) -> dict[str, Any]:
+    """Theme, height, legend, margins, title and note."""
+    found: dict[str, Any] = {"template": _template(theme), "height": chart.pixels or round(_PIXELS * chart.size[1])}
+    found |= {"showlegend": chart.columns > 0, "annotations": []}
+    titles = 20 * any(one is not None and one.title for one in chart.rows[0])
+    found["margin"] = {"l": 60, "r": 20, "t": 50 + titles, "b": 75 if chart.note else 55}
+    if not chart.columns:
+        found["margin"] = {"l": 60, "r": 10, "t": 40 if chart.title else 15, "b": 50}
+    height = 1.02 + titles / _room(found)
+    found["legend"] = {"orientation": "h", "yanchor": "bottom", "y": height, "x": 0, "font": {"size": 12}}
+    if chart.title:
+        found["title"] = {"text": safe(chart.title), "font": {"size": 14}, "x": 0.02, "y": 0.97}
+    if chart.note:
+        place = {"x": 0, "y": 0, "yanchor": "top", "yshift": -48, "font": {"size": 11}}
+        found["annotations"].append(_ON_PAPER | place | {"text": safe(chart.note[:150])})
+    return found
+
+
+def _room(layout: dict[str, Any]) -> float:
+    """Height of all panels together, in pixels."""
+    return float(layout["height"] - layout["margin"]["t"] - layout["margin"]["b"])
+
+
+def _placed(chart: Chart, room: float) -> list[tuple[Panel, list[float], list[float]]]:
     """Every panel with the part of the picture that it has, across and up."""
     rows = [[one for one in row if one] for row in chart.rows]
     over = [30 * any(one.title for one in row) for row in rows]
     under = [15 if all(one.x.bare for one in row) else 65 for row in rows[:-1]] + [0]
-    room = pixels - 105.0
     heights = np.array(chart.heights or (1.0,) * len(rows))
     heights = heights / heights.sum() * (1 - (sum(over[1:]) + sum(under)) / room)
     steps = [high + (below + above) / room for high, below, above in zip(heights, under, [*over[1:], 0], strict=True)]
@@ -102,23 +112,12 @@ def _axis(panel: Panel, side: Side) -> dict[str, Any]:
 @cache
 def _template(theme: Theme) -> go.layout.Template:
     """Ground, text and grid of a theme."""
-    axis = {
-        "gridcolor": theme.grid,
-        "linecolor": theme.muted,
-        "zeroline": False,
-        "title": {"standoff": 8},
-        "automargin": True,
-    }
-    return go.layout.Template(
-        layout={
-            "paper_bgcolor": theme.background,
-            "plot_bgcolor": theme.background,
-            "font": {"color": theme.ink, "family": "system-ui, sans-serif", "size": 13},
-            "hoverlabel": {"bgcolor": theme.background, "font": {"color": theme.ink}},
-            "xaxis": axis,
-            "yaxis": axis,
-        }
-    )
+    axis = {"gridcolor": theme.grid, "linecolor": theme.muted, "zeroline": False, "title": {"standoff": 8}}
+    axis["automargin"] = True
+    layout = {"paper_bgcolor": theme.background, "plot_bgcolor": theme.background, "xaxis": axis, "yaxis": axis}
+    layout["font"] = {"color": theme.ink, "family": "system-ui, sans-serif", "size": 13}
+    layout["hoverlabel"] = {"bgcolor": theme.background, "font": {"color": theme.ink}}
+    return go.layout.Template(layout=layout)
 
 
 def _add(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -9,16 +10,8 @@ import numpy as np
 from crashbo.errors import InputError
 from crashbo.problem.arrays import Array
 from crashbo.problem.history import OBJECTIVE
-from crashbo.show.axis import Axis, make_axis, nearness, plane_points
-from crashbo.show.data import (
-    Line,
-    Marks,
-    describe,
-    held_params,
-    line,
-    output_label,
-    true_values,
-)
+from crashbo.show.axis import Axis, make_axis, plane_points
+from crashbo.show.data import Line, Marks, held_params, line, output_label, trial_marks, true_values
 from crashbo.show.views import Source, View, modelled
 
 if TYPE_CHECKING:
@@ -123,9 +116,7 @@ def maps(
         truth: the true problem, if known: adds the true outputs.
     """
     seen = modelled(source)
-    unknown = [one for one in quantities if one not in get_args(Quantity)]
-    if unknown or isinstance(quantities, str) or not quantities:
-        raise InputError(f"`quantities` must be some of {', '.join(get_args(Quantity))}; got {quantities!r}.")
+    _check(quantities)
     first, second = _two(seen, x, y)
     horizontal, vertical = make_axis(seen, first, points), make_axis(seen, second, points)
     params = seen.params_at(at)
@@ -135,20 +126,14 @@ def maps(
     success = seen.models.success(grid)
     for output in seen.models.outputs:
         for quantity, values in _quantities(seen, output, grid, params, (first, second), quantities, success).items():
-            title, unit_label = _titles(seen, output, quantity)
-            found.append(Layer(output, quantity, title, unit_label, values.reshape(shape)))
-
-    def place(where: Mapping[str, Any]) -> tuple[float, float]:
-        spaces = seen.space[first], seen.space[second]
-        return horizontal.place(spaces[0], where[first]), vertical.place(spaces[1], where[second])
-
-    minimum = None if truth is None else place(truth.minimiser)
+            found.append(Layer(output, quantity, *_titles(seen, output, quantity), values.reshape(shape)))
+    place = partial(_place, seen, horizontal, vertical)
     return Maps(
         x=horizontal,
         y=vertical,
         layers=tuple(found),
-        marks=_marks_over(seen, horizontal, vertical, params, None),
-        output_marks={one: _marks_over(seen, horizontal, vertical, params, one) for one in seen.models.outputs},
+        marks=trial_marks(seen, horizontal, vertical, None, params),
+        output_marks={one: trial_marks(seen, horizontal, vertical, one, params) for one in seen.models.outputs},
         best=place(seen.best.params),
         next=place(seen.decision.suggestion),
         pending=tuple(place(one) for one in seen.optimizer.pending),
@@ -156,8 +141,18 @@ def maps(
         safe_level=1 - seen.optimizer.options.delta,
         held=held_params(seen, params, (first, second)),
         infeasible=None if truth is None else _infeasible(horizontal, vertical, params, truth),
-        minimum=minimum,
+        minimum=None if truth is None else place(truth.minimiser),
     )
+
+
+def _check(quantities: Sequence[Quantity]) -> None:
+    unknown = [one for one in quantities if one not in get_args(Quantity)]
+    if unknown or isinstance(quantities, str) or not quantities:
+        raise InputError(f"`quantities` must be some of {', '.join(get_args(Quantity))}; got {quantities!r}.")
+
+
+def _place(view: View, x: Axis, y: Axis, where: Mapping[str, Any]) -> tuple[float, float]:
+    return x.place(view.space[x.name], where[x.name]), y.place(view.space[y.name], where[y.name])
 
 
 def _two(view: View, x: str | None, y: str | None) -> tuple[str, str]:
@@ -224,22 +219,6 @@ def _infeasible(x: Axis, y: Axis, params: Mapping[str, Any], truth: "Problem") -
             [not truth.feasible({**params, x.name: across, y.name: up}) for across in x.values.tolist()]
             for up in y.values.tolist()
         ]
-    )
-
-
-def _marks_over(view: View, x: Axis, y: Axis, params: Mapping[str, Any], output: str | None) -> Marks:
-    """The trials that say something about an output and whether they failed in it; None: all, in anything."""
-    rows = [i for i, one in enumerate(view.trials) if output in (None, OBJECTIVE) or output in one.constraints]
-    trials = [view.trials[i] for i in rows]
-    return Marks(
-        x=np.array([x.place(view.space[x.name], one.params[x.name]) for one in trials]),
-        y=np.array([y.place(view.space[y.name], one.params[y.name]) for one in trials]),
-        failed=np.array(
-            [view.failed(one) if output is None else view.failed_in(one, output) for one in trials], dtype=bool
-        ),
-        near=nearness(view, params, (x.name, y.name))[rows],
-        numbers=tuple(view.number(i) for i in rows),
-        texts=tuple(describe(view, one) for one in trials),
     )
 
 

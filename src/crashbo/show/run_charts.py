@@ -8,21 +8,7 @@ import numpy as np
 
 from crashbo.errors import InputError
 from crashbo.show import history
-from crashbo.show.chart import (
-    Bars,
-    Chart,
-    Dash,
-    Look,
-    Mark,
-    Panel,
-    Points,
-    Ribbon,
-    Side,
-    Stroke,
-    Words,
-    column,
-    span,
-)
+from crashbo.show.chart import Bars, Chart, Dash, Look, Mark, Panel, Points, Ribbon, Side, Stroke, Words, column, span
 from crashbo.show.history import NO_LIMIT, Band, Convergence, Parallel, ThresholdPath
 from crashbo.show.importance import Importance
 from crashbo.show.views import Source

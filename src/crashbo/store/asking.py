@@ -22,7 +22,7 @@ from crashbo.store import recording
 from crashbo.store.patience import patience_of
 from crashbo.store.storage import StudyError
 from crashbo.store.study import Study
-from crashbo.store.workers import WORKER, Watch, has_suggestion, is_gone, mark_of, me, under_way
+from crashbo.store.workers import WORKER, Watch, has_suggestion, is_gone, mark_of, under_way, worker_mark
 
 if TYPE_CHECKING:
     from crashbo.adapters.optuna import CrashBOSampler
@@ -90,7 +90,7 @@ def ask(
     watch.release(study)
     use_sampler(study)
     for _ in range(_TRIES):
-        worker = me(kind)
+        worker = worker_mark(kind)
         trial = _new_trial(study, worker)
         if begun is not None:
             begun(trial.number, worker)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from crashbo.adapters.optuna.records import DEFAULTS
+from crashbo.adapters.optuna.codec import DEFAULTS
 from crashbo.errors import InputError
 from crashbo.problem.outcome import Constraint
 from crashbo.problem.problem import OBJECTIVE, Direction, Problem

@@ -5,16 +5,15 @@ import io
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
-from crashbo.adapters.optuna.records import Record
-from crashbo.adapters.optuna.transactions import CONSTRAINT, CRASH
+from crashbo.adapters.optuna.codec import Record, read_one
 from crashbo.errors import InputError
-from crashbo.problem.outcome import VIOLATED
+from crashbo.problem.outcome import labelled
 from crashbo.store import recording
 from crashbo.store.study import Study
 from crashbo.store.transfer import RESERVED, as_it_was, column_names
@@ -214,8 +213,7 @@ def _params(study: Study, row: _Row) -> Mapping[str, Any]:
 
 def _constraints(study: Study, row: _Row) -> dict[str, Any]:
     texts = {name: value for name, value in row.constraints.items() if isinstance(value, str)}
-    others = {name: VIOLATED if value is None else value for name, value in row.constraints.items()}
-    return {**others, **parse_constraints(study.definition, texts)}
+    return {**labelled(row.constraints), **parse_constraints(study.definition, texts)}
 
 
 # --- what the study has already ------------------------------------------------------------------------
@@ -226,11 +224,8 @@ def _of_record(record: Record) -> tuple[Mapping[str, Any], float | None, Mapping
 
 
 def _of_trial(study: Study, trial: FrozenTrial) -> tuple[Mapping[str, Any], float | None, Mapping[str, Any], str]:
-    marks = {key: value for key, value in trial.user_attrs.items() if key.startswith(CONSTRAINT)}
-    seen = {key.removeprefix(CONSTRAINT): None if value == "violated" else value for key, value in marks.items()}
-    cost = trial.value if trial.state == TrialState.COMPLETE else None
     params = {name: study.translation.shown(name, value) for name, value in trial.params.items()}
-    return params, cost, seen, trial.user_attrs.get(CRASH, "")
+    return _of_record(replace(read_one(trial, ()), params=params))
 
 
 def _key(parts: tuple[Mapping[str, Any], float | None, Mapping[str, Any], str]) -> Hashable:

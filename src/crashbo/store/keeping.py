@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from crashbo.problem.durable import sync_folder
-from crashbo.problem.outcome import VIOLATED
+from crashbo.problem.outcome import labelled
 from crashbo.store.storage import Place
 from crashbo.store.workers import is_gone
 
@@ -61,7 +61,7 @@ class Room:
         """Write a result down, on the disk; whether there was room."""
         if self.path is None:
             return False
-        seen = {name: "violated" if one is VIOLATED else one for name, one in (result.constraints or {}).items()}
+        seen = labelled(result.constraints or {})
         data = {**self.owner, **vars(result), "constraints": seen, "reason": result.reason[:_REASON]}
         try:
             with self.path.open("r+b") as handle:
@@ -137,6 +137,6 @@ def _read(path: Path) -> dict[str, Any] | None:
 def _result(data: Mapping[str, Any]) -> Result | None:
     if "status" not in data:
         return None
-    seen = {name: VIOLATED if one == "violated" else one for name, one in data["constraints"].items()}
+    seen = labelled(data["constraints"])
     kept = {name: data[name] for name in ("number", "key", "status", "objective", "reason")}
     return Result(constraints=seen, **kept)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from crashbo.adapters.optuna.codec import is_violated
 from crashbo.errors import InputError
 from crashbo.problem.outcome import VIOLATED, is_number, why_no_cost
 from crashbo.store.definition import Definition
@@ -74,7 +75,7 @@ def _words(value: Any, default: str) -> str:
 
 
 def _constraint(name: str, value: Any) -> Any:
-    if value is None or value == "violated":
+    if is_violated(value):
         return VIOLATED
     if not is_number(value):
         raise InputError(f"`{name}` must be a number, null or 'violated'; the program said {value!r}")

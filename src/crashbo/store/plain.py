@@ -8,8 +8,9 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 
+from crashbo.adapters.optuna.codec import Record
 from crashbo.adapters.optuna.outputs import Outputs, outputs_of
-from crashbo.adapters.optuna.records import Record, read
+from crashbo.adapters.optuna.records import read
 from crashbo.adapters.optuna.space import Distributions, Translation, infer, infer_largest, translate
 from crashbo.errors import InputError
 from crashbo.problem.problem import Direction, Problem

@@ -11,12 +11,12 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.adapters.optuna import records
+from crashbo.adapters.optuna.codec import SKIPPED, TOLD_BY, Record, marks_of
 from crashbo.adapters.optuna.correcting import Correction, amend
 from crashbo.adapters.optuna.internals import stored_trial, study_id, trial_id
-from crashbo.adapters.optuna.records import SKIPPED, TOLD_BY, Record
-from crashbo.adapters.optuna.transactions import CONSTRAINT, CRASH, TOLD, TRANSIENT, Ending, new_key, writer
+from crashbo.adapters.optuna.transactions import TOLD, TRANSIENT, Ending, new_key, writer
 from crashbo.errors import InputError
-from crashbo.problem.outcome import CRASHED, VIOLATED, Outcome, check_outcome
+from crashbo.problem.outcome import CRASHED, Outcome, check_outcome, labelled
 from crashbo.store.storage import StudyError
 from crashbo.store.study import Study
 
@@ -108,12 +108,9 @@ def check_text(name: str, text: str) -> str:
 
 
 def _marks(outcome: Outcome, by: str) -> dict[str, Any]:
-    """Constraints, the reason of a crash, and who says so, as they stand on a trial."""
-    seen = outcome.constraints.items()
-    marks: dict[str, Any] = {CONSTRAINT + name: "violated" if one is None else one for name, one in seen}
-    if outcome.objective is None:
-        marks[CRASH] = check_text("reason", outcome.reason)
-    return marks | _author(by)
+    """An outcome, and who says so, as they stand on a trial."""
+    check_text("reason", outcome.reason)
+    return marks_of(outcome) | _author(by)
 
 
 def _author(by: str) -> dict[str, Any]:
@@ -255,7 +252,7 @@ def _corrected_values(
 ) -> dict[str, Any]:
     """Constraint values after a correction."""
     known = study.definition.constraint_names
-    values = {name: VIOLATED if value is None else value for name, value in before.constraints.items() if name in known}
+    values = {name: value for name, value in labelled(before.constraints).items() if name in known}
     return _cleared(study, number, values, clear, given) | dict(given)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from crashbo.adapters.optuna.codec import Record
 from crashbo.adapters.optuna.correcting import Correction, amend
-from crashbo.adapters.optuna.records import Record
 from crashbo.adapters.optuna.transactions import new_key
 from crashbo.errors import CrashBOError, InputError
 from crashbo.store import recording

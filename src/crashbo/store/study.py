@@ -13,8 +13,8 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from crashbo.adapters.optuna import records
+from crashbo.adapters.optuna.codec import Record
 from crashbo.adapters.optuna.internals import find_trial
-from crashbo.adapters.optuna.records import Record
 from crashbo.adapters.optuna.space import Translation, translate, translation_of
 from crashbo.errors import InputError
 from crashbo.store import definition as definitions

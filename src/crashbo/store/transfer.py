@@ -7,8 +7,10 @@ from typing import Any
 
 from optuna.trial import FrozenTrial
 
+from crashbo.adapters.optuna.codec import Record
 from crashbo.adapters.optuna.correcting import first_recorded
-from crashbo.adapters.optuna.records import Record, corrections
+from crashbo.adapters.optuna.records import corrections
+from crashbo.problem.outcome import labelled
 from crashbo.store.definition import EDITS, Definition
 from crashbo.store.files import to_file
 from crashbo.store.plain import extra_names
@@ -53,11 +55,8 @@ def export_csv(study: Study, *, raw: bool = False) -> str:
         row: dict[str, Any] = {"number": record.number, "status": record.word, "reason": record.reason}
         row |= {params[name]: show(value) for name, value in record.params.items()}
         row["objective"] = "" if record.objective is None else repr(record.objective)
-        row |= {
-            constraints[name]: "violated" if value is None else repr(value)
-            for name, value in record.constraints.items()
-            if name in constraints
-        }
+        seen = {name: value for name, value in labelled(record.constraints).items() if name in constraints}
+        row |= {constraints[name]: value if isinstance(value, str) else repr(value) for name, value in seen.items()}
         writer.writerow(row if raw else {name: _harmless(cell) for name, cell in row.items()})
     return text.getvalue()
 
@@ -114,9 +113,7 @@ def trial_json(
         "status": record.status,
         "params": {name: record.params[name] for name in order},
         "objective": record.objective,
-        "constraints": {
-            name: "violated" if value is None else value for name, value in sorted(record.constraints.items())
-        },
+        "constraints": dict(sorted(labelled(record.constraints).items())),
         "reason": record.reason,
         "transient": record.transient,
         "deleted": record.deleted,

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from crashbo.adapters.optuna.codec import is_violated
 from crashbo.errors import InputError
 from crashbo.problem.outcome import LARGEST, VIOLATED
 from crashbo.problem.parameters import Categorical, Int, Parameter
@@ -49,7 +50,7 @@ def parse_constraints(definition: Definition, pairs: Mapping[str, str]) -> dict[
     if unknown:
         known = ", ".join(definition.constraint_names) or "none"
         raise InputError(f"`{unknown[0]}` must be a constraint of the study; it has: {known}.")
-    return {name: VIOLATED if text == "violated" else parse_outcome(name, text) for name, text in pairs.items()}
+    return {name: VIOLATED if is_violated(text) else parse_outcome(name, text) for name, text in pairs.items()}
 
 
 def parse_params(definition: Definition, pairs: Mapping[str, str]) -> dict[str, Any]:

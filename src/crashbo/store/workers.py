@@ -20,8 +20,8 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
+from crashbo.adapters.optuna.codec import SUGGESTION
 from crashbo.adapters.optuna.internals import set_user_attribute
-from crashbo.adapters.optuna.records import SUGGESTION
 from crashbo.adapters.optuna.transactions import new_key
 from crashbo.errors import CrashBOError
 from crashbo.store import recording
@@ -36,7 +36,7 @@ _STILL_SECONDS = 120.0
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-def me(kind: str) -> dict[str, Any]:
+def worker_mark(kind: str) -> dict[str, Any]:
     """Return the mark of this process: `kind` is "ask" for one that ends before its trial, "run" for one that stays."""
     return {
         "kind": kind,

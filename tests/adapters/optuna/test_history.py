@@ -47,4 +47,4 @@ def test_a_strategy_of_ones_own_is_used() -> None:
     mine = DefaultStrategy()
     study = optuna.create_study(sampler=CrashBOSampler(seed=0, strategy=mine))
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1) ** 2, n_trials=2)
-    assert study.sampler.optimizer(study).settings.strategy is mine
+    assert study.sampler.optimizer(study).problem.strategy is mine

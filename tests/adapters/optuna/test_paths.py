@@ -11,9 +11,9 @@ from optuna.trial import TrialState
 
 import crashbo
 from crashbo.adapters.optuna import CrashBOSampler, read
+from crashbo.adapters.optuna.codec import Record
 from crashbo.adapters.optuna.history import make_optimizer, place
 from crashbo.adapters.optuna.paths import Path, find_paths, heard, next_path, relative_space, settings_for
-from crashbo.adapters.optuna.records import Record
 from crashbo.adapters.optuna.space import Translation, infer, infer_all
 from crashbo.optimizer import Optimizer
 from crashbo.problem.problem import UNKNOWN_SPACE, Problem

@@ -24,7 +24,8 @@ from crashbo.adapters.optuna import (
     report_crash,
     report_transient,
 )
-from crashbo.adapters.optuna.records import SKIPPED, corrections
+from crashbo.adapters.optuna.codec import SKIPPED
+from crashbo.adapters.optuna.records import corrections
 from tests.adapters.optuna.helpers import old
 from tests.processes import wait_until
 

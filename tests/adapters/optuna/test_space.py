@@ -13,7 +13,7 @@ from optuna.distributions import (
 )
 
 import crashbo
-from crashbo.adapters.optuna.records import Record
+from crashbo.adapters.optuna.codec import Record
 from crashbo.adapters.optuna.space import declared, distribution_of, infer, parameter_of, translate
 
 DISTRIBUTIONS: list[BaseDistribution] = [

@@ -44,7 +44,11 @@ def reproduce(name: str, folder) -> list[str]:
 
 @pytest.mark.parametrize(
     ("name", "model"),
-    [("robot2d", ["maps"]), ("robot2d-mixed", ["maps"]), ("robot5d", ["pairs", "slices"])],
+    [
+        ("robot2d", ["maps"]),
+        pytest.param("robot2d-mixed", ["maps"], marks=pytest.mark.slow),
+        ("robot5d", ["pairs", "slices"]),
+    ],
 )
 def test_the_command_draws_the_model_the_runs_and_the_pole(name, model, tmp_path):
     parts = [f"paper-{part}" for part in (*model, "trials", "rollouts")] + ["convergence"]

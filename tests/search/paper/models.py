@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.model.block import Block
-from crashbo.model.kernel import correlation, squared_distance
+from crashbo.model.kernel import squared_distance
 from crashbo.model.values import fixed_values
 from crashbo.problem.options import FixedModel
 from crashbo.research.problems.synthetic import branin, circle, gardner
@@ -61,7 +61,7 @@ def joint(model: GPCR, X: Array) -> tuple[Array, Array]:
     unit = model.deviation  # labels are counted in it
 
     def prior(A: Array, B: Array) -> Array:
-        return unit**2 * correlation(squared_distance(A, B, at.lengthscale[0, 0]), model.point.kernel)
+        return unit**2 * model.point.kernel.correlation(squared_distance(A, B, at.lengthscale[0, 0]))
 
     used = ep.precision[0] > 0
     points = np.concatenate([rows.X[rows.value_point], rows.X[rows.label_point][used]])

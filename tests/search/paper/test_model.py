@@ -81,7 +81,7 @@ def test_predictions_are_those_of_a_gp_on_values_and_sites(model):
 def test_the_gradient_of_success():
     model, X, step = simulation1(), np.random.default_rng(1).random((5, 2)), 1e-6
     q = model.predictor(X)
-    found = q.pull(*log_success(model, q)[1:])
+    found = q.vjp(*log_success(model, q)[1:])
     for j in range(2):
         move = step * np.eye(2)[j]
         ahead, behind = (model.log_held(model.predictor(X + one))[0] for one in (move, -move))
@@ -90,10 +90,10 @@ def test_the_gradient_of_success():
 
 def test_pending_points_keep_the_mean_and_lose_variance():
     model, X = simulation1(), np.array([[0.21, 0.83], [0.6, 0.4]])
-    after = model.believing(X)
+    after = model.with_pending(X)
     assert after.moments(X)[0] == pytest.approx(model.moments(X)[0], abs=1e-3)
     assert (after.moments(X)[1] < 0.05 * model.moments(X)[1]).all()
-    assert model.believing(X[:0]) is model
+    assert model.with_pending(X[:0]) is model
 
 
 def test_the_gradient_that_hyperparameters_are_learned_by():

@@ -4,13 +4,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from gpytorch.settings import min_fixed_noise
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -18,8 +16,8 @@ from crashbo.adapters.botorch.data import to_numpy
 from crashbo.errors import InputError
 from crashbo.model.information import log_both_below, log_coin_information, log_noisy_information
 from crashbo.model.truncation import log_information
+from crashbo.problem.arrays import Array
 
-Array = NDArray[np.float64]
 LogSuccess = Callable[[Tensor], Tensor]
 Formula = Callable[..., tuple[Array, ...]]
 

@@ -185,7 +185,7 @@ class _Joint:
             for part in (at.mixing[0], at.mixing[0, rows.output], posterior.weights[0], posterior.half[0])
         )
         kernels = []
-        name = at.kernel if isinstance(at.kernel, str) else at.kernel[0]
+        name = (at.kernel[0] if isinstance(at.kernel, tuple) else at.kernel).name
         for lengthscale in at.lengthscale[0]:
             kernel = base_kernel(name, ard_num_dims=X.shape[-1]).to(X)
             kernel.lengthscale = torch.as_tensor(lengthscale).to(X)

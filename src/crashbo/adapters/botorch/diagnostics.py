@@ -6,16 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from botorch.utils.probability.lin_ess import LinearEllipticalSliceSampler
-from numpy.typing import NDArray
 from torch import Tensor
 
 from crashbo.adapters.botorch.data import to_numpy
 from crashbo.adapters.botorch.gpcr import GPCR
 from crashbo.model.ep import Labels
 from crashbo.model.exact import exact_truncation
+from crashbo.problem.arrays import Array, Indices
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 _CHAINS = 256
 _BURN_IN = 300  # steps per chain before samples count
 _EXACT_UP_TO = 20

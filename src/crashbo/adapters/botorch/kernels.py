@@ -10,17 +10,15 @@ import torch
 from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.priors import LogNormalPrior, Prior
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from crashbo.adapters.botorch.data import to_numpy
 from crashbo.errors import InputError
-from crashbo.model.map import LENGTHSCALE_RANGE, VARIANCE_RANGE, log_lengthscale_prior
-from crashbo.model.numbers import NUMBERS
+from crashbo.model.map import log_lengthscale_prior
+from crashbo.model.numbers import LENGTHSCALE_RANGE, NUMBERS, VARIANCE_RANGE
+from crashbo.problem.arrays import Array
 from crashbo.problem.options import KERNELS, KernelName
-
-Array = NDArray[np.float64]
 
 
 class _LogPrior(torch.autograd.Function):

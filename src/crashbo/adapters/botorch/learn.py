@@ -13,12 +13,12 @@ from crashbo.adapters.botorch.kernels import Coordinates, covariance
 from crashbo.errors import NumericalError
 from crashbo.model.ep import Labels
 from crashbo.model.inference import Conditioned, condition_on_values, evidence_slope, solve
-from crashbo.model.map import NOISE_RANGE, find_mode, log_normal
-from crashbo.model.numbers import NUMBERS
+from crashbo.model.map import find_mode, log_normal
+from crashbo.model.numbers import NOISE_RANGE, NUMBERS, RELAXED_RATE
 from crashbo.model.rows import NOISE_FLOOR
-from crashbo.model.threshold import RATE, ThresholdEstimate, ThresholdRule, estimate_threshold
+from crashbo.model.threshold import ThresholdEstimate, ThresholdRule, estimate_threshold
+from crashbo.problem.arrays import Array
 
-Array = NDArray[np.float64]
 _TWINS = 0.999  # prior correlation of a crash and a success above which there may be no room between them
 _ASTRAY = 10.0  # mismatch of moments beyond which the evidence of EP is not believed
 
@@ -131,7 +131,7 @@ def _rates_of_twins(kernel: Kernel, data: HybridData) -> Array:
     deviation = np.sqrt(np.diagonal(prior))
     near = prior / deviation / deviation[:, None] > _TWINS
     sign = to_numpy(data.sign)
-    return np.where((sign < 0) & near[:, to_numpy(data.observed).astype(int)].any(-1), RATE, 0.0)
+    return np.where((sign < 0) & near[:, to_numpy(data.observed).astype(int)].any(-1), RELAXED_RATE, 0.0)
 
 
 def learn(

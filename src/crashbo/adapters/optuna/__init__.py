@@ -3,8 +3,9 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from crashbo.adapters.optuna.codec import Record
 from crashbo.adapters.optuna.correcting import correct, lost_worker, release_running
-from crashbo.adapters.optuna.records import Record, best_trial, read
+from crashbo.adapters.optuna.records import best_trial, read
 from crashbo.adapters.optuna.reporting import crashing, report, report_crash, report_transient
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution
 
+from crashbo.adapters.optuna.codec import Record
 from crashbo.adapters.optuna.history import make_optimizer, place
-from crashbo.adapters.optuna.records import Record
 from crashbo.adapters.optuna.space import Translation, infer, translate, within
 from crashbo.optimizer import Optimizer
 from crashbo.problem.problem import Problem

@@ -12,8 +12,8 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
+from crashbo.adapters.optuna.codec import CORRECTION, TOLD_BY, Record, checked, read_one
 from crashbo.adapters.optuna.internals import study_id, trial_id
-from crashbo.adapters.optuna.records import CORRECTION, TOLD_BY, Record, checked, read_one
 from crashbo.adapters.optuna.transactions import TRANSIENT, Ending, new_key, writer
 from crashbo.errors import InputError
 from crashbo.problem.outcome import CRASHED, labelled

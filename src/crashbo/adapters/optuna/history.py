@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from crashbo.adapters.optuna.codec import Record
 from crashbo.adapters.optuna.outputs import outputs_of
-from crashbo.adapters.optuna.records import Record
 from crashbo.adapters.optuna.space import Translation
 from crashbo.errors import InputError
 from crashbo.optimizer import Optimizer

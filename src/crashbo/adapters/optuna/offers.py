@@ -11,10 +11,11 @@ import numpy as np
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from crashbo.adapters.optuna.codec import Record
 from crashbo.adapters.optuna.history import place
 from crashbo.adapters.optuna.outputs import outputs_of
 from crashbo.adapters.optuna.paths import Path, find_paths, heard, next_path, settings_for
-from crashbo.adapters.optuna.records import Record, worth_another_try
+from crashbo.adapters.optuna.records import worth_another_try
 from crashbo.adapters.optuna.space import Translation, within
 from crashbo.errors import NumericalError
 from crashbo.optimizer import Optimizer

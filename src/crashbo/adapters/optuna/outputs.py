@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from crashbo.adapters.optuna.records import Record
+from crashbo.adapters.optuna.codec import Record
 from crashbo.problem.outcome import Constraint
 
 

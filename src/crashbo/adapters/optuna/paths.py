@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 
+from crashbo.adapters.optuna.codec import Record
 from crashbo.adapters.optuna.history import place
-from crashbo.adapters.optuna.records import Record
 from crashbo.adapters.optuna.space import Distributions, Translation, infer, infer_all, translate
 from crashbo.errors import InputError
 from crashbo.optimizer import Optimizer

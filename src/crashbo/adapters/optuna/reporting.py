@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 import optuna
 
-from crashbo.adapters.optuna.records import VIOLATED_MARK, checked
+from crashbo.adapters.optuna.codec import checked
 from crashbo.adapters.optuna.transactions import CONSTRAINT, CRASH, TRANSIENT
-from crashbo.problem.outcome import CRASHED, Crash
+from crashbo.problem.outcome import CRASHED, Crash, labelled
 
 R = TypeVar("R")
 
@@ -19,8 +19,8 @@ def report(trial: optuna.Trial, **values: Any) -> None:
     Raises:
         InputError: if a name or a value is invalid; then nothing is written.
     """
-    for name, value in checked(CRASHED, values).constraints.items():
-        trial.set_user_attr(f"{CONSTRAINT}{name}", VIOLATED_MARK if value is None else value)
+    for name, value in labelled(checked(CRASHED, values).constraints).items():
+        trial.set_user_attr(f"{CONSTRAINT}{name}", value)
 
 
 def report_crash(trial: optuna.Trial, reason: str = "", **values: Any) -> None:

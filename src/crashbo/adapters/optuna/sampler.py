@@ -13,19 +13,12 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from crashbo.adapters.optuna.branches import choose, find_branch
+from crashbo.adapters.optuna.codec import PRUNED_CHOICES, RETRY_OF, SUGGESTION, Learn, Record
 from crashbo.adapters.optuna.history import make_optimizer, settings_in
 from crashbo.adapters.optuna.internals import all_trials, set_system_attribute, study_attributes, trial_id
 from crashbo.adapters.optuna.offers import Fit, Offer, Turn, given_for, next_offer, queue, rivals
 from crashbo.adapters.optuna.paths import relative_space
-from crashbo.adapters.optuna.records import (
-    PRUNED_CHOICES,
-    RETRY_OF,
-    SUGGESTION,
-    Learn,
-    Reading,
-    Record,
-    best_trial,
-)
+from crashbo.adapters.optuna.records import Reading, best_trial
 from crashbo.adapters.optuna.space import (
     Distributions,
     Translation,

@@ -14,7 +14,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from crashbo.adapters.optuna.records import Record
+from crashbo.adapters.optuna.codec import Record
 from crashbo.errors import InputError
 from crashbo.problem.parameters import Categorical, Float, Int, Parameter
 from crashbo.problem.space import Space

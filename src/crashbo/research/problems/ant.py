@@ -7,16 +7,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.errors import InputError
+from crashbo.problem.arrays import Array
 from crashbo.problem.parameters import Float
 from crashbo.problem.space import Space
-
-Array: TypeAlias = NDArray[np.float64]
 
 FELL = "fell"
 SPACE = Space(

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.problem.arrays import Array
 from crashbo.problem.space import Space
 
-Array: TypeAlias = NDArray[np.float64]
 Outcome: TypeAlias = dict[str, float | None]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.optimize import minimize
 
-from crashbo.model.kernel import correlation, squared_distance
+from crashbo.model.kernel import squared_distance
 from crashbo.problem.arrays import Array
 from crashbo.problem.sobol import sobol
 from crashbo.search.paper.model import GPCR
@@ -17,7 +17,6 @@ from crashbo.search.paper.model import GPCR
 Round = Callable[[Array], Array]
 _STEP = 1e-2  # of the finite differences that SLSQP needs
 _BROKEN = 1e-3  # violation, in prior standard deviations, up to which a constraint counts as held
-_SPECTRA = {"matern32": 1.5, "matern52": 2.5}  # half the degrees of freedom of a Student t; an RBF's is Gaussian
 # Random Fourier features. Kolmogorov-Smirnov distance between their minimum and that on a grid, Simulations I and II
 # after 12 trials (1,500 minima, noise 0.03): 0.04 and 0.04 at 256, 0.02 and 0.02 at 512.
 _FEATURES = 512
@@ -60,7 +59,7 @@ class VirtualFunction:
         if new.stop > self.capacity:
             raise _SpentError
         self.X[n + new.start : n + new.stop] = X
-        near = correlation(squared_distance(X, self.X[: n + new.stop], self.lengthscale), self.kernel)
+        near = self.kernel.correlation(squared_distance(X, self.X[: n + new.stop], self.lengthscale))
         of_trials, of_evaluations = near[:, :n], self.deviation**2 * near[:, n:]
         t = of_trials @ self.whitener
         inverse = self.inverse[past, past]
@@ -204,10 +203,8 @@ def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator)
         model's scaling.
     """
     trials, deviation, lengthscale = model.posterior.rows.X, model.deviation, model.posterior.at.lengthscale[0, 0]
-    frequencies = rng.standard_normal((features, trials.shape[-1]))
-    if shape := _SPECTRA.get(model.point.kernel):  # a Student t is a Gaussian over the root of a chi-squared
-        frequencies /= np.sqrt(rng.gamma(shape, 1 / shape, (features, 1)))
-    frequencies /= lengthscale
+    kernel = model.point.kernel
+    frequencies = kernel.frequencies(features, trials.shape[-1], rng) / lengthscale
     phases = rng.uniform(0, 2 * math.pi, features)
     weights = deviation * math.sqrt(2 / features) * rng.standard_normal((count, features))
     prior = weights @ np.cos(trials @ frequencies.T + phases).T
@@ -217,7 +214,7 @@ def draw_paths(model: GPCR, count: int, features: int, rng: np.random.Generator)
     def paths(X: Array) -> Array:
         flat = X.reshape(-1, X.shape[-1])
         waves = np.cos(flat @ frequencies.T + phases)
-        near = correlation(squared_distance(flat, trials, lengthscale), model.point.kernel)
+        near = kernel.correlation(squared_distance(flat, trials, lengthscale))
         rows = np.concatenate([waves, near], -1)
         if X.ndim == 2:
             return np.asarray(both @ rows.T)

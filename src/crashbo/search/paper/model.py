@@ -12,8 +12,9 @@ from crashbo.model.average import Candidates, ModelSet
 from crashbo.model.belief import Output
 from crashbo.model.block import Block
 from crashbo.model.inference import Posterior, condition_on_values, evidence_gradient, infer
+from crashbo.model.kernel import Matern52
 from crashbo.model.map import find_mode, log_normal, log_value_prior, usual_values, value_bounds
-from crashbo.model.numbers import NUMBERS
+from crashbo.model.numbers import HEADROOM, HYPERPRIOR, NUMBERS, THRESHOLD_RANGE
 from crashbo.model.recipe import output_block
 from crashbo.model.rows import NOISE_FLOOR, Rows, joint_covariance
 from crashbo.model.surrogate import Limit
@@ -22,10 +23,6 @@ from crashbo.model.values import ValuePoint, fixed_values
 from crashbo.model.warp import Warp, make_warp
 from crashbo.problem.arrays import Array
 from crashbo.problem.history import History
-
-_HYPERPRIOR = (0.0, 5.0)  # of the threshold, on standardised values: wide
-_THRESHOLDS = (-50.0, 50.0)
-_HEADROOM = 0.3  # of the first threshold tried, above the highest standardised value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +66,7 @@ class GPCR(Output):
     def _spread(self) -> float:
         return threshold_deviation(self.posterior.given, self.posterior.rows.sign, self.rule, self.estimate)
 
-    def believing(self, X: Array) -> Self:
+    def with_pending(self, X: Array) -> Self:
         """This model with points under way that return their mean; the threshold stays."""
         return self._assuming(X, np.ones(len(X), dtype=bool), labelled=False)
 
@@ -105,7 +102,7 @@ def fit(block: Block, point: ValuePoint) -> GPCR:
     if block.threshold is not None:
         rule = ThresholdRule(fixed=float(warp(np.array(block.threshold))) / scale)
     else:
-        prior = _HYPERPRIOR if block.fixed is None else block.fixed.threshold_prior
+        prior = HYPERPRIOR if block.fixed is None else block.fixed.threshold_prior
         rule = ThresholdRule(prior=None if prior is None else (prior[0] / scale, prior[1] / scale))
     rows = block.rows(warp(block.values))
     at = block.with_threshold(point.theta[None], np.zeros(1), point.kernel)
@@ -126,14 +123,14 @@ def learn(block: Block) -> ValuePoint:
     d = block.X.shape[-1]
     start, bounds = usual_values(d), value_bounds(d)
     if not len(block.values):
-        return ValuePoint(Warp(), "matern52", start, 0.0)
+        return ValuePoint(Warp(), Matern52(), start, 0.0)
     warp = make_warp(block.values, 0.0)
     assert warp is not None
     values = warp(block.values)
     rows, known = block.rows(values), math.inf if block.threshold is None else float(warp(np.array(block.threshold)))
     searched = bool(block.margins) and block.threshold is None
     if searched:
-        start, bounds = np.append(start, values.max() + _HEADROOM), [*bounds, _THRESHOLDS]
+        start, bounds = np.append(start, values.max() + HEADROOM), [*bounds, THRESHOLD_RANGE]
 
     def with_priors(theta: Array) -> tuple[float, Array]:
         logs, threshold = theta[: d + 2], float(theta[-1]) if searched else known
@@ -141,17 +138,17 @@ def learn(block: Block) -> ValuePoint:
         prior, by_prior = log_value_prior(logs, NUMBERS)
         if not searched:
             return value + float(prior), gradient[:-1] + by_prior
-        hyperprior, pull = log_normal(np.array(threshold), *_HYPERPRIOR)
+        hyperprior, pull = log_normal(np.array(threshold), *HYPERPRIOR)
         return value + float(prior + hyperprior), gradient + np.append(by_prior, pull)
 
     mode = find_mode(with_priors, start, bounds)
-    return ValuePoint(warp, "matern52", mode.theta[: d + 2], 0.0)
+    return ValuePoint(warp, Matern52(), mode.theta[: d + 2], 0.0)
 
 
 def log_evidence(block: Block, rows: Rows, logs: Array, threshold: float) -> tuple[float, Array]:
     """Log evidence of a GPCR, and its gradient, `d + 3`: by `logs` as in `log_value_prior`, and by the threshold."""
     scale = math.exp(0.5 * logs[-2])
-    at = block.with_threshold(logs[None], np.array([threshold / scale]), "matern52")
+    at = block.with_threshold(logs[None], np.array([threshold / scale]), Matern52())
     posterior = infer(rows, at, tolerance=1e-5, max_sweeps=100)
     gradient = evidence_gradient(posterior)
     gradient[-1] /= scale

@@ -46,7 +46,7 @@ def log_mes(mean: Array, deviation: Array, minima: Array) -> tuple[Array, Array,
 
 
 def log_success(output: Output, q: Prediction) -> tuple[Array, Array, Array]:
-    """Log of equation (17), the probability that an output holds, `p`, and its derivatives as `Prediction.pull` takes.
+    """Log of equation (17), the probability that an output holds, `p`, and its derivatives as `Prediction.vjp` takes.
 
     Math: log Phi(z),  z = (c - mean) / deviation of the margin
     """
@@ -83,7 +83,7 @@ class PaperScore:
     def with_slope(self, X: Array) -> tuple[Array, Array]:
         """Log scores at `p x d` and their gradients."""
         factors = self._factors(X)
-        gradients = [q.pull(by_mean, by_variance) for q, _, by_mean, by_variance in factors]
+        gradients = [q.vjp(by_mean, by_variance) for q, _, by_mean, by_variance in factors]
         return np.sum([log for _, log, _, _ in factors], 0), np.sum(gradients, 0)
 
     def _factors(self, X: Array) -> list[tuple[Prediction, Array, Array, Array]]:
@@ -135,7 +135,7 @@ class PaperStrategy:
 
         Also points to search the score's maximum from, and that maximum where it is known already.
         """
-        models, options = self.surrogate(history).believing(history.pending_points), history.options
+        models, options = self.surrogate(history).with_pending(history.pending_points), history.options
         points = look(history, int(history.generator(0).integers(2**31)), options.raw, history.points)
         success, least = PaperScore(models), math.log1p(-options.delta)
         if success.log(points).max() < least:
@@ -177,7 +177,7 @@ def _lowest_mean(success: PaperScore, points: Array, space: Space, least: float)
         q, (held, by_point) = objective.predictor(X), success.with_slope(X)
         by_mean = np.zeros_like(q.mean)
         by_mean[0, 0] = -1 / unit
-        gradient = q.pull(by_mean, np.zeros_like(by_mean)) + _STRICT * (held < least)[:, None] * by_point
+        gradient = q.vjp(by_mean, np.zeros_like(by_mean)) + _STRICT * (held < least)[:, None] * by_point
         return value(q, held), gradient
 
     return maximise(score, slope, points, space, effort=_GUESS, allowed=lambda X: success.log(X) >= least).point

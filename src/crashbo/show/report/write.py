@@ -128,7 +128,8 @@ def _best_card(view: View) -> str:
     cost = f"{summary.number(best.mean)} ± {summary.number(best.std, 2)} {unit}".strip()
     said = [f"Expected {view.objective} {cost}, success {best.success_probability:.1%}."]
     if not best.feasible:
-        said.append("No point is safe enough yet: this one is the most likely to succeed.")
+        needed = 1 - view.optimizer.options.delta
+        said.append(f"Nothing reaches the {needed:.0%} a best guess needs; this comes closest.")
     content = page.paragraphs(said) + page.table(summary.Table(("parameter", "value"), rows))
     return f"<div class='card'><h2>Best guess</h2>{content}</div>"
 

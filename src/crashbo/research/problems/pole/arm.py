@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import expm
 
 from crashbo.errors import InputError
+from crashbo.problem.arrays import Array
 from crashbo.problem.outcome import is_number
 from crashbo.research.problems.pole.compiled import compiled
 from crashbo.research.problems.pole.plant import STEP
 
-Array: TypeAlias = NDArray[np.float64]
 Lag: TypeAlias = tuple[float, float, float, float, float, float]
 
 _ACCELERATION, _JERK, _PLACE, _QUEUE = range(4)

@@ -1,15 +1,12 @@
 """Gains from weights: the linear-quadratic regulator of a model that is wrong on purpose."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_continuous_are
 
 from crashbo.errors import InputError
-
-Array: TypeAlias = NDArray[np.float64]
+from crashbo.problem.arrays import Array
 
 # The design model, of a much shorter pole than the one on the hand:
 # angle'' = 35.9062 angle - 0.58639 rate - 3.66016 u, position'' = u.

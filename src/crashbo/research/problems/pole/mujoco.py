@@ -5,12 +5,12 @@ follows the commanded acceleration. Sensing, filters, control, monitor and cost 
 software, as in the simulation.
 """
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crashbo.errors import InputError
+from crashbo.problem.arrays import Array
 from crashbo.research.problems.pole.arm import follow
 from crashbo.research.problems.pole.plant import STEP, Plant
 from crashbo.research.problems.pole.rollout import Outcome, Settings, balance, check_gains, draw_noise
@@ -24,8 +24,6 @@ from crashbo.research.problems.pole.software import (
     new_memory,
     sense,
 )
-
-Array: TypeAlias = NDArray[np.float64]
 
 _CART_MASS = 1e4
 _SMALLEST_INERTIA = 1e-6  # MuJoCo refuses a point mass; about the centre of mass, kg m^2

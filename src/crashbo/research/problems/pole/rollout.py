@@ -7,20 +7,18 @@ cannot reach.
 
 import math
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crashbo.errors import InputError
+from crashbo.problem.arrays import Array
 from crashbo.problem.outcome import is_number
 from crashbo.research.problems.pole.arm import Arm
 from crashbo.research.problems.pole.lqr import SAFE_GAINS
 from crashbo.research.problems.pole.plant import STEP, Plant
 from crashbo.research.problems.pole.software import COST, SAMPLE, SAMPLE_STEPS, Weights
 from crashbo.safety import Fallback, Phase, SafetyMonitor
-
-Array: TypeAlias = NDArray[np.float64]
 
 FELL, TOO_FAR, TOO_FAST = "pole fell", "end-effector too far", "acceleration too high"
 _TAP_STEPS = 20

@@ -1,10 +1,8 @@
 """The simulated robot: plant and software in one compiled loop at 1 kHz."""
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.problem.arrays import Array
 from crashbo.research.problems.pole.arm import Lag, follow
 from crashbo.research.problems.pole.compiled import compiled
 from crashbo.research.problems.pole.plant import STEP, pole_step
@@ -21,8 +19,6 @@ from crashbo.research.problems.pole.software import (
     new_memory,
     sense,
 )
-
-Array: TypeAlias = NDArray[np.float64]
 
 
 def rollout(gains: object, seed: int, settings: Settings | None = None) -> Outcome:

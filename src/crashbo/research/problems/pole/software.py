@@ -7,13 +7,12 @@ from step to step lies in one array, `new_memory()`.
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.signal import butter
 
+from crashbo.problem.arrays import Array
 from crashbo.research.problems.pole.compiled import compiled
 from crashbo.research.problems.pole.plant import STEP
 
-Array: TypeAlias = NDArray[np.float64]
 Filter: TypeAlias = tuple[float, float, float, float, float]
 
 SAMPLE_STEPS = 5

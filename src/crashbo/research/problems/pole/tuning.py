@@ -7,12 +7,12 @@ wrong model. The limits of the robot are hidden from it.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crashbo.errors import InputError
+from crashbo.problem.arrays import Array
 from crashbo.problem.outcome import CRASHED, VIOLATED, Constraint, Label
 from crashbo.problem.space import Space
 from crashbo.research.problems.pole.arm import Arm
@@ -20,8 +20,6 @@ from crashbo.research.problems.pole.lqr import lqr_gains
 from crashbo.research.problems.pole.mujoco import mujoco_rollout
 from crashbo.research.problems.pole.rollout import MONITOR, TOO_FAR, Outcome, Settings
 from crashbo.research.problems.pole.simulation import rollout
-
-Array: TypeAlias = NDArray[np.float64]
 
 CENTIMETRES = 100.0
 ARM_LENGTH = 0.6
