@@ -33,7 +33,7 @@ help:
 $(VENV)/.core: pyproject.toml
 	@echo "1. Making an environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@echo "2. Installing CrashBO and what it needs (about 120 MB to download)"
+	@echo "2. Installing CrashBO and what it needs (about 100 MB to download)"
 	@$(BIN)/$(PIP) -e .
 	@touch $@
 
