@@ -10,7 +10,7 @@ PIP_INSTALL = $(PIP) --quiet
 PYTEST = pytest -n $(TEST_WORKERS) --dist worksteal --durations=15
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test check slow fragile lint bench images core integrations suite v010 docs tutorials package package-core clean
+.PHONY: help demo test check slow fragile lint bench images core integrations suite v010 docs tutorials package package-core lowest clean
 
 help:
 	@echo "make demo   set up and run the demo"
@@ -26,13 +26,14 @@ help:
 	@echo "make tutorials  the tutorials that need PyTorch, ngspice, PostgreSQL or Ray, in an environment of their own"
 	@echo "make package  wheel and sdist, installed into clean environments with every extra"
 	@echo "make core   every module and some tests of every package, in an environment without torch"
+	@echo "make lowest  the same tests with the lowest versions that pyproject.toml allows, on Python 3.11"
 	@echo "make integrations  the tests of Ax and Ray, in an environment of their own"
 
 # What `pip install crashbo` gives comes first: it takes seconds and is all that the demo needs.
 $(VENV)/.core: pyproject.toml
 	@echo "1. Making an environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@echo "2. Installing CrashBO and what it needs (about 120 MB to download)"
+	@echo "2. Installing CrashBO and what it needs (about 100 MB to download)"
 	@$(BIN)/$(PIP) -e .
 	@touch $@
 
@@ -79,6 +80,19 @@ $(VENV)-core/.ready: pyproject.toml
 core: $(VENV)-core/.ready
 	$(VENV)-core/bin/python .ci/without_torch.py
 	$(VENV)-core/bin/$(PYTEST) -m "not slow" $(CORE_TESTS)
+
+# The same tests with the lowest versions that pyproject.toml allows, and more of what depends on them. Those versions
+# warn of what newer versions of their own dependencies are going to drop.
+LOWEST_PYTHON ?= $(shell python3.11 -c 'print("python3.11")' 2>/dev/null || echo $(PYTHON))
+LOWEST_TESTS = $(CORE_TESTS) tests/model/test_threads.py tests/cli/test_manage.py tests/cli/test_reproduce.py
+$(VENV)-lowest/.ready: pyproject.toml .ci/lowest.py
+	$(LOWEST_PYTHON) -m venv $(VENV)-lowest
+	$(LOWEST_PYTHON) .ci/lowest.py console test >$(VENV)-lowest/lowest.txt
+	$(VENV)-lowest/bin/$(PIP_INSTALL) -c $(VENV)-lowest/lowest.txt -e '.[console,test]'
+	@touch $@
+
+lowest: $(VENV)-lowest/.ready
+	$(VENV)-lowest/bin/$(PYTEST) -m "not slow" -W ignore::DeprecationWarning $(LOWEST_TESTS)
 
 # Ax and Ray are heavy: an environment of their own. CI adds them to .venv, after its tests: nothing there changes.
 INTEGRATIONS ?= $(VENV)-integrations
@@ -162,4 +176,4 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/console.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-core $(VENV)-integrations $(VENV)-docs $(VENV)-tutorials $(VENV)-suite $(V010) .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache site dist
+	rm -rf $(VENV) $(VENV)-core $(VENV)-lowest $(VENV)-integrations $(VENV)-docs $(VENV)-tutorials $(VENV)-suite $(V010) .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache site dist

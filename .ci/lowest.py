@@ -1,4 +1,4 @@
-"""The lowest versions that pyproject.toml allows, as pip takes them: PYTHON .ci/lowest.py [EXTRA ...]
+"""The lowest versions that pyproject.toml allows, as constraints for pip: PYTHON .ci/lowest.py [EXTRA ...]
 
 One line `name==version` for every dependency of the core and of the extras named.
 """
@@ -8,14 +8,14 @@ import sys
 import tomllib
 from pathlib import Path
 
-_LOWEST = re.compile(r"(?P<name>[\w.-]+(\[[\w,-]+\])?)>=(?P<version>[\d.]+)")
+_LOWEST = re.compile(r"(?P<name>[\w.-]+)(\[[\w,-]+\])?>=(?P<version>[\d.]+)")
 
 
 def lowest(requirement: str) -> str:
     """The lowest version that a requirement allows: "optuna>=5,<6" gives "optuna==5"."""
     found = _LOWEST.match(requirement)
     if found is None:
-        raise SystemExit(f"`{requirement}` must begin with a lower bound, as in numpy>=2.0. Mend pyproject.toml.")
+        raise SystemExit(f"`{requirement}` must begin with a lower bound, as in numpy>=2.0. Fix pyproject.toml.")
     return f"{found['name']}=={found['version']}"
 
 

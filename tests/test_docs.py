@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 import crashbo
 
@@ -61,6 +62,27 @@ def test_the_readme_shows_code_by_line_30() -> None:
     lines = (ROOT / "README.md").read_text().splitlines()[:30]
     assert any(line.startswith("![") for line in lines)
     assert "```python" in lines
+
+
+def test_the_optunahub_package_has_the_figures_of_the_page() -> None:
+    """The same toy, with the same words, on both; the page has a column more."""
+    pages = [DOCS / "optuna.md", ROOT / "package" / "samplers" / "crashbo" / "README.md"]
+    tables = [re.findall(r"^\| (\w+Sampler|sampler) \|(.*)\|$", page.read_text(), re.M) for page in pages]
+    page, package = ({name: [cell.strip() for cell in cells.split("|")] for name, cells in table} for table in tables)
+    assert page["sampler"] == ["best, median", "worst of 10", "crashes, mean"]
+    assert package == {name: [best, crashes] for name, (best, _, crashes) in page.items()}
+
+
+def test_the_workflow_runs_what_ci_runs() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text())["jobs"]
+    commands = " ".join(step["run"] for job in jobs.values() for step in job["steps"] if "run" in step)
+    targets = set(re.findall(r"make ([a-z][\w-]*)", commands))
+    assert targets == set(re.findall(r"^ *step \w+ make ([a-z][\w-]*)", (ROOT / ".ci" / "run").read_text(), re.M))
+
+
+@pytest.mark.parametrize("name", ["crashbo.console", "crashbo.store"])
+def test_packages_that_need_no_torch_do_not_speak_of_it(name: str) -> None:
+    assert "torch" not in str(importlib.import_module(name).__doc__).lower()
 
 
 def test_links_between_pages_resolve() -> None:
