@@ -60,7 +60,7 @@ check: lint test
 slow: $(VENV)/.ready
 	$(BIN)/$(PYTEST) -m slow --timeout 3600
 
-# FRAGILE passes options, as in: make fragile FRAGILE="--only perturb-1,nehalem -- tests/learning"
+# FRAGILE passes options, as in: make fragile FRAGILE="--only perturb-1,nehalem -- tests/model"
 fragile: $(VENV)/.ready
 	TEST_WORKERS=$(TEST_WORKERS) $(BIN)/python -m tests.fragile $(FRAGILE)
 

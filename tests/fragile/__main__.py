@@ -1,7 +1,7 @@
 """Run the tests as they are, then as other processors would, and list each test that ends otherwise.
 
 make fragile
-make fragile FRAGILE="--only perturb-1,nehalem -- tests/learning tests/test_docs.py"
+make fragile FRAGILE="--only perturb-1,nehalem -- tests/model tests/test_docs.py"
 """
 
 import argparse

@@ -18,10 +18,11 @@ from typing import Any
 
 SIZE = 1e-13  # standard deviation of the noise; a rounding error is 1e-16, a whole decomposition makes some thousands
 SEED, SIZE_OF = "CRASHBO_PERTURB", "CRASHBO_PERTURB_SIZE"  # environment variables
+_OF_KERNEL = "correlation_and_slope"  # of values alone, where they are learned from
 PLACES = {  # whatever is decomposed to learn or to infer is computed by one of these
-    "crashbo.model.rows": "joint_covariance",
-    "crashbo.model.inference": "correlation_and_slope",  # of values alone, where they are learned from
-    "crashbo.botorch.kernels": "covariance",
+    "crashbo.model.rows": ("joint_covariance",),
+    "crashbo.model.kernel": tuple(f"{kernel}.{_OF_KERNEL}" for kernel in ("Matern32", "Matern52", "RBF")),
+    "crashbo.adapters.botorch.kernels": ("covariance",),
 }
 
 
@@ -60,7 +61,7 @@ def wrapped(function: Callable[..., Any], seed: int, size: float) -> Callable[..
 
 
 class Finder:
-    """Finds the modules of `PLACES` as usual, and changes their function when they have been imported."""
+    """Finds the modules of `PLACES` as usual, and changes their functions when they have been imported."""
 
     def __init__(self, seed: int, size: float) -> None:
         self.seed, self.size = seed, size
@@ -76,8 +77,10 @@ class Finder:
 
         def execute_and_change(module: ModuleType) -> None:
             execute(module)
-            function = getattr(module, PLACES[name])
-            setattr(module, PLACES[name], wrapped(function, self.seed, self.size))
+            for place in PLACES[name]:
+                *path, last = place.split(".")
+                owner = functools.reduce(getattr, path, module)
+                setattr(owner, last, wrapped(getattr(owner, last), self.seed, self.size))
 
         loader.exec_module = execute_and_change  # type: ignore[method-assign]
         return spec

@@ -1,35 +1,44 @@
 """The switch `--perturb` of this suite."""
 
+import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.fragile.perturb import SIZE, perturbed, wrapped
+from tests.fragile.perturb import PLACES, SEED, SIZE, SIZE_OF, perturbed, wrapped
 
 ROOT = Path(__file__).parents[2]
-CODE = """
-import json, os, sys
-sys.path.insert(0, {root!r})
-from tests.fragile import perturb
-if {seed} is not None:
-    perturb.install({seed})
-import subprocess
-ask = '''
-import crashbo, numpy as np
-from crashbo.model.inference import Labels, joint_covariance
+COVARIANCE = """
+import numpy as np
+from crashbo.model.inference import joint_covariance
 from crashbo.model.rows import Hyperparameters, Rows
 n = 3
-X = np.array([[0.1], [0.5], [0.9]])
-rows = Rows(X, np.arange(n), np.zeros(n, int), np.zeros(n), np.arange(0), np.arange(0), np.zeros(0))
+none = np.zeros(0, int)
+rows = Rows(np.array([[0.1], [0.5], [0.9]]), np.arange(n), np.zeros(n, int), np.zeros(n), none, none, np.zeros(0))
 one = np.ones((1, 1))
-at = Hyperparameters(one[:, None], one[:, None], one, one, np.zeros(1))
-print(joint_covariance(rows, at).tolist())
-'''
-print(subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout)
+print(joint_covariance(rows, Hyperparameters(one[:, None], one[:, None], one, one, np.zeros(1))).tolist())
 """
+CHANGED = """
+import functools, importlib
+module = importlib.import_module({module!r})
+print([hasattr(functools.reduce(getattr, name.split("."), module), "__wrapped__") for name in {names!r}])
+"""
+
+
+def said_by_a_process_of_a_process(code: str, seed: int | None) -> Any:
+    """What a program prints that is started by one which is perturbed, or not."""
+    begin = "" if seed is None else f"from tests.fragile import perturb; perturb.install({seed}); "
+    start = begin + f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}], check=True)"
+    clean = {name: value for name, value in os.environ.items() if name not in (SEED, SIZE_OF)}
+    done = subprocess.run(
+        [sys.executable, "-c", start], cwd=ROOT, env=clean, capture_output=True, text=True, check=True
+    )
+    return ast.literal_eval(done.stdout)
 
 
 @pytest.fixture
@@ -71,11 +80,15 @@ def test_what_comes_with_a_matrix_and_what_is_not_square_stays(matrices: np.ndar
 
 
 def test_processes_that_are_started_are_perturbed_and_modules_that_import_the_name_too() -> None:
-    def ask(seed: int | None) -> np.ndarray:
-        code = CODE.format(root=str(ROOT), seed=seed)
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        return np.array(eval(done.stdout))
-
-    plain, changed = ask(None), ask(7)
+    plain, changed = (np.array(said_by_a_process_of_a_process(COVARIANCE, seed)) for seed in (None, 7))
     assert (plain != changed).any()
     np.testing.assert_allclose(changed, plain, rtol=6 * SIZE)
+
+
+@pytest.mark.parametrize("module", PLACES)
+def test_every_place_is_changed(module: str) -> None:
+    if "botorch" in module:
+        pytest.importorskip("botorch", reason="needs the extra botorch")
+    code = CHANGED.format(module=module, names=PLACES[module])
+    assert all(said_by_a_process_of_a_process(code, 1))
+    assert not any(said_by_a_process_of_a_process(code, None))
