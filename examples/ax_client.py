@@ -7,6 +7,7 @@ import logging
 
 from ax.api.client import Client
 from ax.api.configs import RangeParameterConfig
+
 from crashbo.integrations.ax import best, configure
 
 

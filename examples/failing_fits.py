@@ -13,7 +13,6 @@ import warnings
 
 import matplotlib.pyplot as plt
 import optuna
-from crashbo.integrations.optuna import CrashBOSampler, crashing
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
@@ -22,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import crashbo
+from crashbo.integrations.optuna import CrashBOSampler, crashing
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)  # a failed fit is a result here, not an alarm
 X, y = load_breast_cancer(return_X_y=True)

@@ -1,9 +1,9 @@
 """Tune with Optuna where trials crash: change the sampler, nothing else."""
 
 import optuna
-from crashbo.integrations.optuna import CrashBOSampler, crashing
 
 import crashbo
+from crashbo.integrations.optuna import CrashBOSampler, crashing
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)  # a crash is a result here, not an alarm
 

@@ -6,10 +6,10 @@ python examples/ray_tune.py
 import tempfile
 from typing import Any
 
-from crashbo.integrations.ray import CrashBOSearch
 from ray import tune
 
 import crashbo
+from crashbo.integrations.ray import CrashBOSearch
 
 
 def experiment(config: dict[str, Any]) -> dict[str, float]:

@@ -14,7 +14,6 @@ import os
 import warnings
 
 import ray
-from crashbo.integrations.ray import CrashBOSearch
 from ray import tune
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
@@ -24,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import crashbo
+from crashbo.integrations.ray import CrashBOSearch
 
 
 def fit(config):

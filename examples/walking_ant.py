@@ -9,9 +9,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from crashbo.problems.ant import SPACE, Ant, Walk
-
 import crashbo
+from crashbo.problems.ant import SPACE, Ant, Walk
 
 
 def main(n_trials: int = 60, seed: int = 0, gif: Path | None = None) -> crashbo.Result:
