@@ -34,8 +34,9 @@ def made(call: Call, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(owner, name, counted)
 
-    for kind, what in ((Space, "spaces"), (Region, "regions"), (Optimizer, "optimizers")):
-        count(kind, "__init__", what)
+    count(Space, "__init__", "spaces")
+    count(Region, "__init__", "regions")
+    count(Optimizer, "_begin", "optimizers")  # also of those that are restored
     count(records, "read_one", "trials read")
     return found
 

@@ -24,7 +24,7 @@ def words(text: str) -> list[str]:
     """A text without its spacing; numbers with a point may differ between machines, those without may not."""
     text = re.sub(r"^Crashes are .*$", "Crashes are #", text, flags=re.M)  # the likeliest first: near ties may swap
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:+]+", "#", text)
-    return re.sub(r"-?\d+\.\d+%?|─+", "#", text).split()
+    return re.sub(r"-?\d+\.\d+%?|(?<=± )\d+|─+", "#", text).split()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

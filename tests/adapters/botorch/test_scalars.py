@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from crashbo import Constraint, InputError
-from crashbo.problem.outcome import check_outcome
+from crashbo.problem.outcome import Outcome, check_outcome
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from crashbo.problem.outcome import check_outcome
 )
 def test_scalars_become_floats(value: torch.Tensor) -> None:
     found = check_outcome(value, {"reach": value}, [Constraint("reach")])
-    assert found == (2.0, {"reach": 2.0}, "")
+    assert found == Outcome(2.0, {"reach": 2.0})
     assert type(found.objective) is float
 
 
