@@ -176,4 +176,4 @@ bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/console.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-core $(VENV)-lowest $(VENV)-integrations $(VENV)-docs $(VENV)-tutorials $(VENV)-suite $(V010) .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache site dist
+	rm -rf $(VENV) $(VENV)-core $(VENV)-lowest $(VENV)-lowest $(VENV)-integrations $(VENV)-docs $(VENV)-tutorials $(VENV)-suite $(V010) .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache site dist
